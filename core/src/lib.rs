@@ -1,0 +1,23 @@
+//! The core of messina: a CQL driver for ScyllaDB and Apache Cassandra that runs anywhere.
+//!
+//! `no_std` + `alloc`, no unsafe code, no sockets, no clock, no spawning. Three layers, one
+//! direction; a lower layer never imports a higher one (checked by `tests/tidy`):
+//!
+//! | layer | modules | what it may do |
+//! |---|---|---|
+//! | 1 pure state | [`wire`] → [`types`] → [`routing`] → [`conn`] → [`cluster`] → [`exec`] | `&mut self`, time passed in; no wakers, no locks, no async |
+//! | 2 drive | [`drive`] | the only place with `Context`, `Waker` and the lock; generic over [`drive::Transport`] |
+//! | 3 transports | other crates | sockets, timers, clock |
+//!
+//! Beside them stand the small modules that every layer may use: [`config`], [`error`], [`time`],
+//! `rng`, `sync`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod routing;
+pub mod types;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! Bytes to structures and back; no state, no allocation when borrowing.

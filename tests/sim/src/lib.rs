@@ -1,0 +1,1 @@
+//! A simulated ScyllaDB cluster.

@@ -1,0 +1,2 @@
+//! `cargo xtask`: the commands of the project.
+fn main() {}

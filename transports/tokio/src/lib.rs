@@ -1,0 +1,1 @@
+//! messina on tokio.
