@@ -18,6 +18,13 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod drive;
+pub mod error;
+mod rng;
 pub mod routing;
+mod sync;
+pub mod time;
 pub mod types;
 pub mod wire;
+
+pub use sync::Shared;
