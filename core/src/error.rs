@@ -60,7 +60,11 @@ impl LinkError {
 
     /// The platform's own error number, if it gave one.
     pub const fn os_code(self) -> Option<i32> {
-        if self.os_code == 0 { None } else { Some(self.os_code) }
+        if self.os_code == 0 {
+            None
+        } else {
+            Some(self.os_code)
+        }
     }
 }
 
