@@ -1,0 +1,44 @@
+//! Text output on UART0 (CMSDK), which QEMU shows on its standard output. Polled: the firmware
+//! prints a few lines, so waiting for room is simpler than a queue and loses nothing at exit.
+
+use core::fmt;
+
+use super::mmio::Mmio;
+
+// SAFETY: the CMSDK UART's registers on both machines (AN386 application note, memory map).
+const UART0: Mmio = unsafe { Mmio::new(0x4000_4000, 0x1000) };
+const DATA: usize = 0x00;
+const STATE: usize = 0x04;
+const CTRL: usize = 0x08;
+const BAUDDIV: usize = 0x10;
+const STATE_TX_FULL: u32 = 1;
+const CTRL_TX_ENABLE: u32 = 1;
+
+/// Makes the transmitter ready. To be called once before anything is printed.
+pub fn init() {
+    UART0.write(BAUDDIV, 16);
+    UART0.write(CTRL, CTRL_TX_ENABLE);
+}
+
+/// The writer behind `println!`.
+pub struct Uart;
+
+impl fmt::Write for Uart {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            while UART0.read(STATE) & STATE_TX_FULL != 0 {}
+            UART0.write(DATA, u32::from(byte));
+        }
+        Ok(())
+    }
+}
+
+/// Prints a line on UART0.
+#[macro_export]
+macro_rules! println {
+    ($($argument:tt)*) => {{
+        use core::fmt::Write as _;
+        // Writing to the UART cannot fail.
+        let _ = writeln!($crate::board::uart::Uart, $($argument)*);
+    }};
+}
