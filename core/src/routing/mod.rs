@@ -1,1 +1,32 @@
 //! Where a request should go: tokens, shards, tablets, the vnode ring and the planner.
+//!
+//! Two sides. The control plane owns a [`ViewWriter`], tells it what it discovered (nodes,
+//! keyspaces, learned tablets) and publishes [`View`]s. The data plane reads the current view:
+//! a bound key becomes a [`Token`], [`plan`] turns it into targets and [`probe`] into the version
+//! block of the request. Readers never lock, and nothing here knows of connections, time or I/O.
+//!
+//! Facts of the protocol: ScyllaDB's documents on sharding and on the tablet routing extensions;
+//! the placement rules of the replication strategies are Cassandra's.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod murmur3;
+mod seeded;
+mod shard;
+mod tablet;
+mod token;
+mod topology;
+
+pub use shard::{PortRange, ShardIdx, ShardMap, ShardMapError, SourcePorts};
+pub use tablet::{LearnedReplica, LearnedTablet, TabletVersion, VersionBlock};
+pub use token::{KeyError, KeyHasher, KeyShape, Partitioner, Token};
+pub use topology::{DcIdx, Node, NodeIdx, NodeSpec, NodesChange, RackIdx, Topology};

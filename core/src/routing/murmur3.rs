@@ -1,0 +1,198 @@
+//! MurmurHash3 x64 128 with seed 0, first half only, as Cassandra and ScyllaDB compute it.
+//!
+//! It differs from the published function in one point: the bytes of the tail (length mod 16) are
+//! sign-extended before they are shifted and mixed in. The hash is streaming and does not
+//! allocate, so a key can be hashed while it is written; any split of the input gives the same.
+
+/// Hash state over the bytes written so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Murmur3 {
+    h1: u64,
+    h2: u64,
+    /// Bytes of an unfinished block: the first `tail_len` are valid.
+    tail: [u8; BLOCK],
+    tail_len: usize,
+    len: u64,
+}
+
+impl Murmur3 {
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.len = self.len.wrapping_add(bytes.len() as u64);
+        let rest = if self.tail_len == 0 {
+            bytes
+        } else {
+            self.fill_tail(bytes)
+        };
+        if rest.is_empty() {
+            return;
+        }
+        let (blocks, remainder) = rest.as_chunks::<BLOCK>();
+        for block in blocks {
+            self.mix_block(block);
+        }
+        self.fill_tail(remainder);
+    }
+
+    /// Appends to the unfinished block and returns what did not fit; mixes the block when full.
+    fn fill_tail<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let free = self.tail.get_mut(self.tail_len..).unwrap_or_default();
+        let taken = free.len().min(bytes.len());
+        let (now, later) = bytes.split_at_checked(taken).unwrap_or((bytes, &[]));
+        for (slot, &byte) in free.iter_mut().zip(now) {
+            *slot = byte;
+        }
+        self.tail_len = self.tail_len.saturating_add(taken);
+        if self.tail_len == BLOCK {
+            let block = self.tail;
+            self.mix_block(&block);
+            self.tail_len = 0;
+        }
+        later
+    }
+
+    fn mix_block(&mut self, block: &[u8; BLOCK]) {
+        let both = u128::from_le_bytes(*block);
+        let (k1, k2) = halves(both);
+        self.h1 ^= mix_k1(k1);
+        self.h1 = self.h1.rotate_left(27).wrapping_add(self.h2);
+        self.h1 = self.h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
+        self.h2 ^= mix_k2(k2);
+        self.h2 = self.h2.rotate_left(31).wrapping_add(self.h1);
+        self.h2 = self.h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+
+    /// The first half of the hash, read as signed.
+    pub(super) fn finish(&self) -> i64 {
+        let (mut h1, mut h2) = (self.h1, self.h2);
+        let tail = self.tail.get(..self.tail_len).unwrap_or_default();
+        let (low, high) = tail.split_at_checked(8).unwrap_or((tail, &[]));
+        h2 ^= mix_k2(signed_tail(high));
+        h1 ^= mix_k1(signed_tail(low));
+        h1 ^= self.len;
+        h2 ^= self.len;
+        h1 = h1.wrapping_add(h2);
+        h2 = h2.wrapping_add(h1);
+        final_mix(h1).wrapping_add(final_mix(h2)).cast_signed()
+    }
+}
+
+/// Each byte sign-extended to 64 bits, shifted to its place and mixed in by exclusive or.
+fn signed_tail(bytes: &[u8]) -> u64 {
+    let mut word = 0;
+    // At most eight bytes, so the shift stays below 64.
+    for (shift, &byte) in (0_u32..64).step_by(8).zip(bytes) {
+        let extended = i64::from(byte.cast_signed()).cast_unsigned();
+        word ^= extended.wrapping_shl(shift);
+    }
+    word
+}
+
+/// Low and high 64 bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves are what is wanted"
+)]
+fn halves(both: u128) -> (u64, u64) {
+    (both as u64, (both >> 64) as u64)
+}
+
+fn mix_k1(k1: u64) -> u64 {
+    k1.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
+}
+
+fn mix_k2(k2: u64) -> u64 {
+    k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
+}
+
+fn final_mix(mut word: u64) -> u64 {
+    word ^= word >> 33;
+    word = word.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    word ^= word >> 33;
+    word = word.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    word ^ (word >> 33)
+}
+
+const BLOCK: usize = 16;
+const C1: u64 = 0x87c3_7b91_1142_53d5;
+const C2: u64 = 0x4cf5_ad43_2745_937f;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published tokens: keys as hexadecimal digits, hashes before any normalisation.
+    const VECTORS: &[(&str, i64)] = &[
+        ("", 0),
+        ("00000000", -3485513579396041028),
+        ("00000001", -4069959284402364209),
+        ("00000002", -3248873570005575792),
+        ("ffffffff", 7297452126230313552),
+        ("0000000000000000", 2945182322382062539),
+        ("0000000000000001", 6292367497774912474),
+        ("ffffffffffffffff", 7071048584287372947),
+        ("61", -8839064797231613815),
+        ("74657374", -6017608668500074083),
+        ("7864", 4507812186440344727),
+        ("7072696d6172795f6b6579", -1632642444691073360),
+        ("6b72656dc3b3776b69", 4354931215268080151),
+        ("80", -5284281814142962636),
+        ("ff", -4442228696663692417),
+        ("7f", 5072634478945617755),
+        ("000000000000000080", -4068329539335837472),
+        ("ffffffffffffffffffffffffffffff", -2195530867418009455),
+        ("30313233343536373839616263646566", 5467490433528156583),
+        ("3031323334353637383961626364656680", -8908152328711491375),
+        ("00112233445566778899aabbccddeeff", 5713842290320563023),
+        ("ee961629b0b5ad1d319e18e83892dbed", i64::MIN),
+        ("825e338005a83d5ce7ec3afc6a63448b", i64::MAX),
+        (
+            "00104327529fb645dd00b883ec39ae448bb800000400066a6b00",
+            -9223371632693506265,
+        ),
+        ("e282ace282ace282ac", -237928824752068304),
+        ("c5bcc3b3c582c48765696365", -7307028612644817931),
+    ];
+
+    fn bytes(hex: &str) -> std::vec::Vec<u8> {
+        (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn hashes_published_keys_in_any_split() {
+        for &(hex, expected) in VECTORS {
+            let key = bytes(hex);
+            for first in 0..=key.len() {
+                for second in first..=key.len() {
+                    let mut hash = Murmur3::default();
+                    hash.write(&key[..first]);
+                    hash.write(&key[first..second]);
+                    hash.write(&key[second..]);
+                    assert_eq!(hash.finish(), expected, "{hex} cut at {first} and {second}");
+                }
+            }
+        }
+    }
+
+    /// Longer inputs: byte by byte, in one piece and in pieces of every size agree.
+    #[test]
+    fn long_inputs_do_not_depend_on_chunks() {
+        let key: std::vec::Vec<u8> = (0..97_u8).map(|at| at.wrapping_mul(91) ^ 0xa5).collect();
+        for len in 0..key.len() {
+            let mut whole = Murmur3::default();
+            whole.write(&key[..len]);
+            for size in 1..=len {
+                let mut pieces = Murmur3::default();
+                for piece in key[..len].chunks(size) {
+                    pieces.write(piece);
+                }
+                assert_eq!(
+                    pieces.finish(),
+                    whole.finish(),
+                    "{len} bytes in pieces of {size}"
+                );
+            }
+        }
+    }
+}
