@@ -1,2 +1,159 @@
-//! `cargo xtask`: the commands of the project.
-fn main() {}
+//! `cargo xtask`: the commands of the project. `cargo xtask test` is what CI and a contributor run, the same
+//! command; it sets up what it needs.
+//!
+//! Not a build system: every step is a command line that is printed before it runs and can be repeated by
+//! hand. Invariant: nothing that was not run is reported as passed; a skip is printed with its reason, and
+//! in CI it is a failure.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a command talks to its user")]
+
+mod bench;
+mod checks;
+mod command;
+mod context;
+mod embedded;
+mod interop;
+mod simulation;
+mod stage;
+mod system;
+mod targets;
+mod tests_on_host;
+mod toolchain;
+mod wasm;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::context::{Context, Options};
+use crate::stage::{Plan, STAGES};
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", disable_version_flag = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Everything that CI runs, stage by stage.
+    Test {
+        /// The inner loop, at most 8 minutes: formatting, lints, unit tests, tidy, 200 seeds.
+        #[arg(long, conflicts_with = "only")]
+        quick: bool,
+        /// Run this stage alone; may repeat.
+        #[arg(long, value_name = "STAGE", value_parser = stage_names())]
+        only: Vec<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// `test`, and what only a release needs: every feature alone, longer simulation, packaging.
+    Full {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// The simulation alone.
+    Sim {
+        /// How many seeds to run.
+        #[arg(long, default_value_t = simulation::SEEDS)]
+        seeds: u32,
+        /// Run one seed only; a failing run prints it.
+        #[arg(long, conflicts_with = "seeds")]
+        seed: Option<u64>,
+    },
+    /// Build for WASM, print sizes, run under Node.
+    Wasm {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Build the firmware, run it in QEMU against a simulated cluster, print flash and RAM.
+    Embedded {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Real Apache Cassandra and foreign drivers.
+    Interop {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Throughput, or with `--counts` heap calls and instructions.
+    Bench {
+        /// Heap calls and instructions per request instead of throughput.
+        #[arg(long)]
+        counts: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Install what the other commands need, and nothing else.
+    Setup {
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct Common {
+    /// Install nothing: name what is missing and what was therefore not run.
+    #[arg(long)]
+    no_install: bool,
+}
+
+fn stage_names() -> clap::builder::PossibleValuesParser {
+    STAGES
+        .iter()
+        .map(|stage| stage.name)
+        .collect::<Vec<_>>()
+        .into()
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = match Context::new(options(&cli.command)) {
+        Ok(context) => context,
+        Err(failure) => {
+            println!("error: {failure}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let plan = match cli.command {
+        Task::Test { quick: true, .. } => Plan::quick(),
+        Task::Test { only, .. } if !only.is_empty() => Plan::named(&only),
+        Task::Test { .. } => Plan::all(),
+        Task::Full { .. } => Plan::full(),
+        Task::Sim { .. } => Plan::one("simulation", simulation::run),
+        Task::Wasm { .. } => Plan::one("wasm", wasm::run),
+        Task::Embedded { .. } => Plan::one("embedded", embedded::run),
+        Task::Interop { .. } => Plan::one("interop", interop::run),
+        Task::Bench { counts: true, .. } => Plan::one("counts", bench::counts),
+        Task::Bench { counts: false, .. } => Plan::one("throughput", bench::throughput),
+        Task::Setup { .. } => Plan::one("set-up", system::set_up),
+    };
+    plan.run(&context)
+}
+
+fn options(task: &Task) -> Options {
+    let mut options = Options::default();
+    match *task {
+        Task::Test { quick, common, .. } => {
+            options.no_install = common.no_install;
+            options.quick = quick;
+        }
+        Task::Full { common } => {
+            options.no_install = common.no_install;
+            options.seeds = simulation::SEEDS_FULL;
+        }
+        Task::Sim { seeds, seed } => {
+            options.seeds = seeds;
+            options.seed = seed;
+        }
+        Task::Wasm { common }
+        | Task::Embedded { common }
+        | Task::Interop { common }
+        | Task::Bench { common, .. }
+        | Task::Setup { common } => options.no_install = common.no_install,
+    }
+    options
+}

@@ -1,0 +1,364 @@
+//! Runs one command line: printed first, its output streamed through, stopped when the stage's time is up.
+//!
+//! A stopped command's descendants are ended too, each by its process id; nothing else on the machine is
+//! touched.
+
+use core::fmt;
+use core::time::Duration;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Instant;
+use std::{fs, io};
+
+use crate::context::Context;
+
+/// Why a stage failed, in one line.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// One command line about to run, from the workspace root unless told otherwise.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    context: &'a Context,
+    command: Command,
+    environment: String,
+    limit: Option<Duration>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(context: &'a Context, program: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(&context.root).stdin(Stdio::null());
+        Self {
+            context,
+            command,
+            environment: String::new(),
+            limit: None,
+        }
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub(crate) fn arg(self, argument: impl AsRef<OsStr>) -> Self {
+        self.args([argument])
+    }
+
+    /// Sets a variable, shown in front of the printed command.
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment
+            .push_str(&format!("{name}={:?} ", value.as_ref()));
+        self.env_unshown(name, value)
+    }
+
+    /// Sets a variable that would only make the printed command longer.
+    pub(crate) fn env_unshown(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn env_remove(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// A limit tighter than the stage's.
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Runs to the end; anything but success is a failure.
+    pub(crate) fn run(mut self) -> Outcome {
+        println!("$ {self}");
+        io::stdout().flush()?;
+        let mut child = self.spawn()?;
+        let status = self.wait(&mut child)?;
+        self.check(status)
+    }
+
+    /// As `run`, and returns what was printed on standard output, which is streamed through as well.
+    pub(crate) fn run_and_read(mut self) -> Outcome<String> {
+        println!("$ {self}");
+        self.command.stdout(Stdio::piped());
+        let mut child = self.spawn()?;
+        let output = child.stdout.take();
+        let reader = thread::spawn(move || {
+            let mut text = String::new();
+            for line in output
+                .into_iter()
+                .flat_map(|output| BufReader::new(output).lines())
+            {
+                let Ok(line) = line else { break };
+                println!("{line}");
+                text.push_str(&line);
+                text.push('\n');
+            }
+            text
+        });
+        let status = self.wait(&mut child)?;
+        let text = reader
+            .join()
+            .map_err(|_| Failure::new("the reader of a command's output failed"))?;
+        self.check(status)?;
+        Ok(text)
+    }
+
+    /// As `run`, for a test runner: no test executed is a failure too.
+    pub(crate) fn run_tests(self) -> Outcome {
+        let label = self.to_string();
+        let passed = tests_passed(&self.run_and_read()?);
+        if passed == 0 {
+            return Err(Failure::new(format!("no test was executed: {label}")));
+        }
+        println!("{passed} tests passed: {label}");
+        Ok(())
+    }
+
+    /// Asks a question: standard output, not shown; `None` if the program is missing or says no.
+    pub(crate) fn ask(mut self) -> Option<String> {
+        let output = self.command.stderr(Stdio::null()).output().ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Starts a server whose standard output the caller reads. Dropping it ends it.
+    pub(crate) fn start(mut self) -> Outcome<Server> {
+        println!("$ {self} &");
+        self.command.stdout(Stdio::piped());
+        Ok(Server(self.spawn()?))
+    }
+
+    fn spawn(&mut self) -> Outcome<Child> {
+        self.command
+            .spawn()
+            .map_err(|error| Failure::new(format!("{self}: {error}")))
+    }
+
+    fn wait(&self, child: &mut Child) -> Outcome<ExitStatus> {
+        let own = self.limit.map(|limit| Instant::now() + limit);
+        let deadline = [own, self.context.deadline()].into_iter().flatten().min();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                end_with_descendants(child);
+                return Err(Failure::new(format!("out of time, stopped: {self}")));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn check(&self, status: ExitStatus) -> Outcome {
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Failure::new(format!("{self}: {status}")))
+        }
+    }
+}
+
+impl fmt::Display for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = Path::new(self.command.get_program());
+        write!(
+            f,
+            "{}{}",
+            self.environment,
+            program.file_name().unwrap_or_default().display()
+        )?;
+        self.command
+            .get_args()
+            .try_for_each(|argument| write!(f, " {}", argument.display()))
+    }
+}
+
+/// Adds up the closing lines of cargo's test binaries.
+fn tests_passed(output: &str) -> u64 {
+    output
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("test result: ok. ")?
+                .split_once(" passed")
+        })
+        .filter_map(|(count, _)| count.parse::<u64>().ok())
+        .sum()
+}
+
+/// A program in the background, ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Server(Child);
+
+impl Server {
+    /// The first line that the program prints, or a failure when it ends or stays silent.
+    pub(crate) fn first_line(&mut self, limit: Duration) -> Outcome<String> {
+        let output = self
+            .0
+            .stdout
+            .take()
+            .ok_or_else(|| Failure::new("the output is taken already"))?;
+        let (sender, receiver) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // Later lines have no receiver any more; reading on keeps the pipe from filling.
+                let _ = sender.send(line);
+            }
+        });
+        receiver
+            .recv_timeout(limit)
+            .map_err(|_| Failure::new("the server printed no ready line within its time"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end_with_descendants(&mut self.0);
+    }
+}
+
+/// Ends a child and what it started, youngest first.
+fn end_with_descendants(child: &mut Child) {
+    for id in descendants(child.id()).into_iter().rev() {
+        let _ = Command::new("kill")
+            .args(["-KILL", &id.to_string()])
+            .status();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Process ids below `parent`, oldest first. Empty where there is no `/proc`.
+fn descendants(parent: u32) -> Vec<u32> {
+    let entries: Vec<PathBuf> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    let processes: Vec<(u32, u32)> = entries
+        .iter()
+        .filter_map(|path| {
+            let id = path.file_name()?.to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(path.join("stat")).ok()?;
+            // "id (name) state parent ..": the name may hold anything, so read behind its last parenthesis.
+            let parent = stat
+                .rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .parse()
+                .ok()?;
+            Some((id, parent))
+        })
+        .collect();
+    let mut found = vec![parent];
+    let mut next = 0;
+    while let Some(&current) = found.get(next) {
+        found.extend(
+            processes
+                .iter()
+                .filter(|(_, parent)| *parent == current)
+                .map(|(id, _)| id),
+        );
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Options;
+
+    fn context() -> Context {
+        Context::new(Options::default()).expect("the tree is here")
+    }
+
+    #[test]
+    fn a_command_over_its_limit_is_stopped_with_its_children() {
+        let marker = "86399.25";
+        let context = context();
+        let run = context
+            .run("sh")
+            .args(["-c", &format!("sleep {marker} & wait")]);
+        let failure = run
+            .limit(Duration::from_millis(200))
+            .run()
+            .expect_err("stopped");
+        assert!(failure.to_string().starts_with("out of time"), "{failure}");
+        let left = fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
+            fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| line.starts_with(b"sleep\0") && line.ends_with(b"86399.25\0"))
+        });
+        assert!(!left, "the child of the stopped command still runs");
+    }
+
+    #[test]
+    fn exit_codes_and_missing_programs_are_failures() {
+        let context = context();
+        assert!(context.run("true").run().is_ok());
+        assert!(context.run("false").run().is_err());
+        assert!(context.run("no-such-program-here").run().is_err());
+        assert_eq!(
+            context.run("echo").arg("word").ask().as_deref(),
+            Some("word")
+        );
+        assert_eq!(context.run("false").ask(), None);
+    }
+
+    #[test]
+    fn closing_lines_are_added_up() {
+        let one = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert_eq!(
+            tests_passed(&format!("running 12 tests\n{one}\nother\n{one}\n")),
+            24
+        );
+        assert_eq!(tests_passed("test result: FAILED. 3 passed; 1 failed"), 0);
+        assert_eq!(tests_passed(""), 0);
+    }
+
+    #[test]
+    fn a_server_is_ended_when_dropped() {
+        let context = context();
+        let mut server = context
+            .run("sh")
+            .args(["-c", "echo ready; sleep 3600"])
+            .start()
+            .expect("started");
+        let id = server.0.id();
+        assert_eq!(
+            server.first_line(Duration::from_secs(5)).expect("a line"),
+            "ready"
+        );
+        drop(server);
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+}

@@ -1,0 +1,17 @@
+//! Peers that no one here wrote: one Apache Cassandra node below our driver, foreign drivers above our simulated
+//! cluster. The work is in `tests/interop`, which fetches its packages into the target folder.
+
+use crate::command::Outcome;
+use crate::context::Context;
+use crate::system;
+
+pub(crate) fn run(context: &Context) -> Outcome {
+    for program in [system::JAVA, system::MAVEN, system::PYTHON] {
+        if !system::need(context, program, "interop slice")? {
+            return Ok(());
+        }
+    }
+    context
+        .cargo(["run", "--locked", "-p", "messina-interop", "--", "slice"])
+        .run()
+}

@@ -1,0 +1,35 @@
+//! Builds core for targets without an operating system. A host build cannot prove `no_std`: there `std` is always
+//! linked. These builds can, and two of the targets have no compare-and-swap either.
+
+use crate::command::Outcome;
+use crate::context::Context;
+use crate::toolchain::{Library, Toolchain};
+
+pub(crate) const TARGETS: [&str; 4] = [
+    "thumbv7em-none-eabihf",
+    "thumbv6m-none-eabi",
+    "riscv32imc-unknown-none-elf",
+    "wasm32-unknown-unknown",
+];
+
+pub(crate) fn run(context: &Context) -> Outcome {
+    for target in TARGETS {
+        let Some(toolchain) = Toolchain::for_target(context, target, Library::Core)? else {
+            continue;
+        };
+        toolchain
+            .cargo(
+                context,
+                [
+                    "build",
+                    "--locked",
+                    "-p",
+                    "messina-core",
+                    "--no-default-features",
+                ],
+            )
+            .args(["--target", target])
+            .run()?;
+    }
+    Ok(())
+}
