@@ -1,0 +1,161 @@
+//! QUERY, and the parameters that it shares with EXECUTE.
+
+use super::RequestBody;
+use crate::wire::{
+    Consistency, EncodeError, EncodeErrorKind, Opcode, ProtocolVersion, SerialConsistency, Sink,
+    Values,
+};
+
+/// The QUERY request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query<'a> {
+    /// The statement.
+    pub text: &'a str,
+    /// How to run it.
+    pub parameters: QueryParameters<'a>,
+}
+
+impl RequestBody for Query<'_> {
+    const OPCODE: Opcode = Opcode::Query;
+
+    fn put<S: Sink + ?Sized>(
+        &self,
+        version: ProtocolVersion,
+        sink: &mut S,
+    ) -> Result<(), EncodeError> {
+        sink.put_long_string("statement", self.text)?;
+        self.parameters.put(version, sink)
+    }
+}
+
+/// How a statement is to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryParameters<'a> {
+    /// How many replicas must answer.
+    pub consistency: Consistency,
+    /// Bound values.
+    pub values: Values<'a>,
+    /// Rows may come without column metadata.
+    pub skip_metadata: bool,
+    /// Rows wanted per page; absent is one unpaged reply.
+    pub page_size: Option<i32>,
+    /// Where the last page ended.
+    pub paging_state: Option<&'a [u8]>,
+    /// For conditional writes; absent is SERIAL.
+    pub serial_consistency: Option<SerialConsistency>,
+    /// Write time in microseconds; absent lets the server choose.
+    pub timestamp: Option<i64>,
+    /// The keyspace for unqualified names; version 5 only, and not for EXECUTE.
+    pub keyspace: Option<&'a str>,
+    /// "Now" for expiry, in seconds; version 5 only.
+    pub now_in_seconds: Option<i32>,
+}
+
+impl QueryParameters<'_> {
+    /// Nothing but a consistency level.
+    #[must_use]
+    pub const fn new(consistency: Consistency) -> Self {
+        Self {
+            consistency,
+            values: Values::EMPTY,
+            skip_metadata: false,
+            page_size: None,
+            paging_state: None,
+            serial_consistency: None,
+            timestamp: None,
+            keyspace: None,
+            now_in_seconds: None,
+        }
+    }
+
+    fn flags(&self) -> u32 {
+        [
+            (!self.values.is_empty(), FLAG_VALUES),
+            (self.skip_metadata, FLAG_SKIP_METADATA),
+            (self.page_size.is_some(), FLAG_PAGE_SIZE),
+            (self.paging_state.is_some(), FLAG_PAGING_STATE),
+            (self.serial_consistency.is_some(), FLAG_SERIAL_CONSISTENCY),
+            (self.timestamp.is_some(), FLAG_TIMESTAMP),
+            (
+                !self.values.is_empty() && self.values.is_named(),
+                FLAG_NAMES,
+            ),
+            (self.keyspace.is_some(), FLAG_KEYSPACE),
+            (self.now_in_seconds.is_some(), FLAG_NOW_IN_SECONDS),
+        ]
+        .into_iter()
+        .filter(|(present, _)| *present)
+        .fold(0, |flags, (_, flag)| flags | flag)
+    }
+
+    pub(super) fn put<S: Sink + ?Sized>(
+        &self,
+        version: ProtocolVersion,
+        sink: &mut S,
+    ) -> Result<(), EncodeError> {
+        sink.put_consistency(self.consistency);
+        put_flags(version, sink, self.flags())?;
+        if !self.values.is_empty() {
+            self.values.put(version, sink)?;
+        }
+        if let Some(page_size) = self.page_size {
+            sink.put_int(page_size);
+        }
+        if let Some(paging_state) = self.paging_state {
+            sink.put_bytes("paging state", paging_state)?;
+        }
+        if let Some(serial_consistency) = self.serial_consistency {
+            sink.put_consistency(serial_consistency.as_consistency());
+        }
+        if let Some(timestamp) = self.timestamp {
+            sink.put_long(timestamp);
+        }
+        put_version_5_fields(sink, self.keyspace, self.now_in_seconds)
+    }
+}
+
+/// Writes query flags: one byte before version 5, where two of them do not exist, then four.
+pub(super) fn put_flags<S: Sink + ?Sized>(
+    version: ProtocolVersion,
+    sink: &mut S,
+    flags: u32,
+) -> Result<(), EncodeError> {
+    if version.has_wide_flags() {
+        sink.put_bits(flags);
+        return Ok(());
+    }
+    match u8::try_from(flags) {
+        Ok(byte) if flags & FLAG_KEYSPACE == 0 => {
+            sink.put_byte(byte);
+            Ok(())
+        }
+        _ => {
+            let kind = EncodeErrorKind::NotInVersion(version);
+            Err(EncodeError::new("keyspace or now_in_seconds", kind))
+        }
+    }
+}
+
+pub(super) fn put_version_5_fields<S: Sink + ?Sized>(
+    sink: &mut S,
+    keyspace: Option<&str>,
+    now_in_seconds: Option<i32>,
+) -> Result<(), EncodeError> {
+    if let Some(keyspace) = keyspace {
+        sink.put_string("keyspace", keyspace)?;
+    }
+    if let Some(now_in_seconds) = now_in_seconds {
+        sink.put_int(now_in_seconds);
+    }
+    Ok(())
+}
+
+pub(super) const FLAG_VALUES: u32 = 0x01;
+pub(super) const FLAG_SKIP_METADATA: u32 = 0x02;
+pub(super) const FLAG_PAGE_SIZE: u32 = 0x04;
+pub(super) const FLAG_PAGING_STATE: u32 = 0x08;
+pub(super) const FLAG_SERIAL_CONSISTENCY: u32 = 0x10;
+pub(super) const FLAG_TIMESTAMP: u32 = 0x20;
+pub(super) const FLAG_NAMES: u32 = 0x40;
+pub(super) const FLAG_KEYSPACE: u32 = 0x80;
+pub(super) const FLAG_NOW_IN_SECONDS: u32 = 0x100;

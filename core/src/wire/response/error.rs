@@ -1,0 +1,614 @@
+//! ERROR: what the server said no with, its code and the facts that come with some codes.
+//!
+//! Owned, because it outlives its frame in the caller's hands. Codes and write types that this crate
+//! does not know are kept. Text that is not UTF-8 is replaced, not refused: a bad letter in a message
+//! must not hide the error.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use crate::wire::{Consistency, Dialect, ParseError, ProtocolVersion, Reader, StringList};
+
+/// The ERROR response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerError {
+    /// What kind of error it is.
+    pub code: ErrorCode,
+    /// The server's text.
+    pub message: Box<str>,
+    /// The facts that come with some codes.
+    pub detail: ErrorDetail,
+}
+
+impl ServerError {
+    /// Reads the body.
+    pub fn parse(dialect: &Dialect, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+        let number = reader.int("error code")?;
+        let code = if dialect.rate_limit_error == Some(number) {
+            ErrorCode::RateLimit
+        } else {
+            ErrorCode::from_number(number)
+        };
+        let message = String::from_utf8_lossy(reader.short_bytes("error message")?);
+        let message = message.into_owned().into_boxed_str();
+        let detail = ErrorDetail::parse(dialect.version, code, reader)?;
+        Ok(Self {
+            code,
+            message,
+            detail,
+        })
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code, self.message)
+    }
+}
+
+impl core::error::Error for ServerError {}
+
+/// What kind of error the server reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// Something unexpected in the server.
+    Server,
+    /// The server did not understand the frame.
+    Protocol,
+    /// Wrong credentials.
+    BadCredentials,
+    /// Not enough live replicas to try.
+    Unavailable,
+    /// The coordinator has too much to do.
+    Overloaded,
+    /// The coordinator is still joining.
+    IsBootstrapping,
+    /// TRUNCATE failed.
+    Truncate,
+    /// Not enough replicas confirmed a write in time.
+    WriteTimeout,
+    /// Not enough replicas answered a read in time.
+    ReadTimeout,
+    /// Replicas failed a read.
+    ReadFailure,
+    /// A user-defined function failed.
+    FunctionFailure,
+    /// Replicas failed a write.
+    WriteFailure,
+    /// The change log could not be written.
+    CdcWriteFailure,
+    /// A conditional write may or may not have been applied.
+    CasWriteUnknown,
+    /// The statement does not parse.
+    Syntax,
+    /// The role may not do this.
+    Unauthorized,
+    /// The statement parses but makes no sense.
+    Invalid,
+    /// A configuration does not allow this.
+    Config,
+    /// What is to be created exists.
+    AlreadyExists,
+    /// The server does not know the prepared id.
+    Unprepared,
+    /// The partition's rate limit was reached. The number differs by peer.
+    RateLimit,
+    /// Another code.
+    Other(i32),
+}
+
+impl ErrorCode {
+    const NUMBERS: [(i32, Self); 20] = [
+        (0x0000, Self::Server),
+        (0x000a, Self::Protocol),
+        (0x0100, Self::BadCredentials),
+        (0x1000, Self::Unavailable),
+        (0x1001, Self::Overloaded),
+        (0x1002, Self::IsBootstrapping),
+        (0x1003, Self::Truncate),
+        (0x1100, Self::WriteTimeout),
+        (0x1200, Self::ReadTimeout),
+        (0x1300, Self::ReadFailure),
+        (0x1400, Self::FunctionFailure),
+        (0x1500, Self::WriteFailure),
+        (0x1600, Self::CdcWriteFailure),
+        (0x1700, Self::CasWriteUnknown),
+        (0x2000, Self::Syntax),
+        (0x2100, Self::Unauthorized),
+        (0x2200, Self::Invalid),
+        (0x2300, Self::Config),
+        (0x2400, Self::AlreadyExists),
+        (0x2500, Self::Unprepared),
+    ];
+
+    /// Finds a code by its number. Never [`Self::RateLimit`], whose number the peer chooses.
+    #[must_use]
+    pub fn from_number(number: i32) -> Self {
+        Self::NUMBERS
+            .into_iter()
+            .find_map(|(known, code)| (known == number).then_some(code))
+            .unwrap_or(Self::Other(number))
+    }
+
+    /// The number on the wire; unknown for [`Self::RateLimit`].
+    #[must_use]
+    pub fn number(self) -> Option<i32> {
+        match self {
+            Self::Other(number) => Some(number),
+            code => Self::NUMBERS
+                .into_iter()
+                .find_map(|(number, known)| (known == code).then_some(number)),
+        }
+    }
+
+    /// The protocol's name, or `UNKNOWN`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "SERVER_ERROR",
+            Self::Protocol => "PROTOCOL_ERROR",
+            Self::BadCredentials => "BAD_CREDENTIALS",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::Overloaded => "OVERLOADED",
+            Self::IsBootstrapping => "IS_BOOTSTRAPPING",
+            Self::Truncate => "TRUNCATE_ERROR",
+            Self::WriteTimeout => "WRITE_TIMEOUT",
+            Self::ReadTimeout => "READ_TIMEOUT",
+            Self::ReadFailure => "READ_FAILURE",
+            Self::FunctionFailure => "FUNCTION_FAILURE",
+            Self::WriteFailure => "WRITE_FAILURE",
+            Self::CdcWriteFailure => "CDC_WRITE_FAILURE",
+            Self::CasWriteUnknown => "CAS_WRITE_UNKNOWN",
+            Self::Syntax => "SYNTAX_ERROR",
+            Self::Unauthorized => "UNAUTHORIZED",
+            Self::Invalid => "INVALID",
+            Self::Config => "CONFIG_ERROR",
+            Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::Unprepared => "UNPREPARED",
+            Self::RateLimit => "RATE_LIMIT",
+            Self::Other(_) => "UNKNOWN",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())?;
+        match self.number() {
+            Some(number) => write!(formatter, " (0x{number:04x})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Facts that come with some error codes. Counts are as the server sent them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorDetail {
+    /// Nothing beyond the message.
+    None,
+    /// With [`ErrorCode::Unavailable`].
+    Unavailable {
+        /// The level that could not be met.
+        consistency: Consistency,
+        /// Replicas it needs.
+        required: i32,
+        /// Replicas alive.
+        alive: i32,
+    },
+    /// With [`ErrorCode::WriteTimeout`].
+    WriteTimeout {
+        /// The level that was not met.
+        consistency: Consistency,
+        /// Replicas that confirmed.
+        received: i32,
+        /// Confirmations it needs.
+        required: i32,
+        /// What was written.
+        write_type: WriteType,
+        /// How often a conditional write was beaten; version 5 only.
+        contentions: Option<u16>,
+    },
+    /// With [`ErrorCode::ReadTimeout`].
+    ReadTimeout {
+        /// The level that was not met.
+        consistency: Consistency,
+        /// Replicas that answered.
+        received: i32,
+        /// Answers it needs.
+        required: i32,
+        /// Whether the replica asked for data was among them.
+        data_present: bool,
+    },
+    /// With [`ErrorCode::ReadFailure`].
+    ReadFailure {
+        /// The level that was not met.
+        consistency: Consistency,
+        /// Replicas that answered.
+        received: i32,
+        /// Answers it needs.
+        required: i32,
+        /// Replicas that failed.
+        failures: Failures,
+        /// Whether the replica asked for data was among those that answered.
+        data_present: bool,
+    },
+    /// With [`ErrorCode::FunctionFailure`].
+    FunctionFailure {
+        /// Keyspace of the function.
+        keyspace: Box<str>,
+        /// Name of the function.
+        function: Box<str>,
+        /// CQL types of its arguments.
+        argument_types: Box<[Box<str>]>,
+    },
+    /// With [`ErrorCode::WriteFailure`].
+    WriteFailure {
+        /// The level that was not met.
+        consistency: Consistency,
+        /// Replicas that confirmed.
+        received: i32,
+        /// Confirmations it needs.
+        required: i32,
+        /// Replicas that failed.
+        failures: Failures,
+        /// What was written.
+        write_type: WriteType,
+    },
+    /// With [`ErrorCode::CasWriteUnknown`].
+    CasWriteUnknown {
+        /// The level that was not met.
+        consistency: Consistency,
+        /// Replicas that confirmed.
+        received: i32,
+        /// Confirmations it needs.
+        required: i32,
+    },
+    /// With [`ErrorCode::AlreadyExists`].
+    AlreadyExists {
+        /// The keyspace.
+        keyspace: Box<str>,
+        /// The table; empty if the keyspace itself exists.
+        table: Box<str>,
+    },
+    /// With [`ErrorCode::Unprepared`].
+    Unprepared {
+        /// The id that the server does not know.
+        id: Box<[u8]>,
+    },
+    /// With [`ErrorCode::RateLimit`].
+    RateLimit {
+        /// What was limited.
+        operation: RateLimitedOperation,
+        /// Whether the coordinator refused, rather than the replicas.
+        rejected_by_coordinator: bool,
+    },
+}
+
+impl ErrorDetail {
+    fn parse(
+        version: ProtocolVersion,
+        code: ErrorCode,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, ParseError> {
+        Ok(match code {
+            ErrorCode::Unavailable => {
+                let (consistency, required, alive) = parse_counts(reader)?;
+                Self::Unavailable {
+                    consistency,
+                    required,
+                    alive,
+                }
+            }
+            ErrorCode::WriteTimeout => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                let write_type = WriteType::from_name(reader.string("write type")?);
+                let contended = version.has_wide_flags() && write_type == WriteType::Cas;
+                let contentions = if contended {
+                    Some(reader.short("contentions")?)
+                } else {
+                    None
+                };
+                Self::WriteTimeout {
+                    consistency,
+                    received,
+                    required,
+                    write_type,
+                    contentions,
+                }
+            }
+            ErrorCode::ReadTimeout => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                let data_present = reader.byte("data present")? != 0;
+                Self::ReadTimeout {
+                    consistency,
+                    received,
+                    required,
+                    data_present,
+                }
+            }
+            ErrorCode::ReadFailure => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                let failures = Failures::parse(version, reader)?;
+                let data_present = reader.byte("data present")? != 0;
+                Self::ReadFailure {
+                    consistency,
+                    received,
+                    required,
+                    failures,
+                    data_present,
+                }
+            }
+            ErrorCode::FunctionFailure => Self::FunctionFailure {
+                keyspace: reader.string("keyspace")?.into(),
+                function: reader.string("function")?.into(),
+                argument_types: StringList::parse(reader, "argument types")?
+                    .iter()
+                    .map(Box::from)
+                    .collect(),
+            },
+            ErrorCode::WriteFailure => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                let failures = Failures::parse(version, reader)?;
+                let write_type = WriteType::from_name(reader.string("write type")?);
+                Self::WriteFailure {
+                    consistency,
+                    received,
+                    required,
+                    failures,
+                    write_type,
+                }
+            }
+            ErrorCode::CasWriteUnknown => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                Self::CasWriteUnknown {
+                    consistency,
+                    received,
+                    required,
+                }
+            }
+            ErrorCode::AlreadyExists => Self::AlreadyExists {
+                keyspace: reader.string("keyspace")?.into(),
+                table: reader.string("table")?.into(),
+            },
+            ErrorCode::Unprepared => Self::Unprepared {
+                id: reader.short_bytes("unknown prepared id")?.into(),
+            },
+            ErrorCode::RateLimit => Self::RateLimit {
+                operation: match reader.byte("limited operation")? {
+                    0 => RateLimitedOperation::Read,
+                    1 => RateLimitedOperation::Write,
+                    other => RateLimitedOperation::Other(other),
+                },
+                rejected_by_coordinator: reader.byte("rejected by coordinator")? != 0,
+            },
+            _ => Self::None,
+        })
+    }
+}
+
+fn parse_counts(reader: &mut Reader<'_>) -> Result<(Consistency, i32, i32), ParseError> {
+    let consistency = Consistency::parse(reader)?;
+    Ok((
+        consistency,
+        reader.int("number of replicas")?,
+        reader.int("number of replicas")?,
+    ))
+}
+
+/// Replicas that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// Their number.
+    pub count: i32,
+    /// Each with the reason it gave; version 5 only.
+    pub reasons: Box<[(IpAddr, u16)]>,
+}
+
+impl Failures {
+    fn parse(version: ProtocolVersion, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+        if !version.has_wide_flags() {
+            let count = reader.int("number of failures")?;
+            return Ok(Self {
+                count,
+                reasons: Box::default(),
+            });
+        }
+        let start = reader.clone();
+        let count = reader.int("number of failures")?;
+        let entries = u32::try_from(count).map_err(|_| {
+            start.error(
+                "number of failures",
+                crate::wire::ParseErrorKind::BadCount { count },
+            )
+        })?;
+        let mut reasons = Vec::new();
+        for _ in 0..entries {
+            let address = reader.inet_address("address of failed replica")?;
+            reasons.push((address, reader.short("reason of failure")?));
+        }
+        Ok(Self {
+            count,
+            reasons: reasons.into_boxed_slice(),
+        })
+    }
+}
+
+/// What a failed write was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteType {
+    /// One statement.
+    Simple,
+    /// A logged batch, after the batch log was written.
+    Batch,
+    /// An unlogged batch.
+    UnloggedBatch,
+    /// A counter update.
+    Counter,
+    /// The batch log itself.
+    BatchLog,
+    /// A conditional write.
+    Cas,
+    /// A materialized view.
+    View,
+    /// The change log.
+    Cdc,
+    /// Something else, by its name.
+    Other(Box<str>),
+}
+
+impl WriteType {
+    /// Finds a write type by the protocol's name; unknown names are kept.
+    #[must_use]
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "SIMPLE" => Self::Simple,
+            "BATCH" => Self::Batch,
+            "UNLOGGED_BATCH" => Self::UnloggedBatch,
+            "COUNTER" => Self::Counter,
+            "BATCH_LOG" => Self::BatchLog,
+            "CAS" => Self::Cas,
+            "VIEW" => Self::View,
+            "CDC" => Self::Cdc,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    /// The protocol's name.
+    #[must_use]
+    pub const fn name(&self) -> &str {
+        match self {
+            Self::Simple => "SIMPLE",
+            Self::Batch => "BATCH",
+            Self::UnloggedBatch => "UNLOGGED_BATCH",
+            Self::Counter => "COUNTER",
+            Self::BatchLog => "BATCH_LOG",
+            Self::Cas => "CAS",
+            Self::View => "VIEW",
+            Self::Cdc => "CDC",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for WriteType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// What a rate limit was reached for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RateLimitedOperation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Something else, by its number.
+    Other(u8),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_codes_match_and_unknown_ones_are_kept() {
+        for number in -1..=0x1_0000 {
+            let code = ErrorCode::from_number(number);
+            assert_eq!(code.number(), Some(number));
+        }
+        assert_eq!(ErrorCode::from_number(0x2500), ErrorCode::Unprepared);
+        assert_eq!(ErrorCode::from_number(0x4321), ErrorCode::Other(0x4321));
+        assert_eq!(ErrorCode::RateLimit.number(), None);
+    }
+
+    #[test]
+    fn the_rate_limit_code_is_the_one_the_connection_agreed() {
+        let body = [0, 0, 0xf0, 0, 0, 1, b'm', 1, 0];
+        let mut dialect = Dialect::plain(ProtocolVersion::V4);
+        let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+        assert_eq!(
+            (error.code, error.detail),
+            (ErrorCode::Other(0xf000), ErrorDetail::None)
+        );
+        dialect.rate_limit_error = Some(0xf000);
+        let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+        assert_eq!(error.code, ErrorCode::RateLimit);
+        let operation = RateLimitedOperation::Write;
+        let detail = ErrorDetail::RateLimit {
+            operation,
+            rejected_by_coordinator: false,
+        };
+        assert_eq!(error.detail, detail);
+    }
+
+    #[test]
+    fn failures_are_a_number_or_from_version_5_a_map_of_reasons() {
+        let front = [0, 0, 0x15, 0, 0, 1, b'm', 0, 6, 0, 0, 0, 1, 0, 0, 0, 2];
+        let back = [0, 6, b'S', b'I', b'M', b'P', b'L', b'E'];
+        let reasons = [0, 0, 0, 1, 4, 127, 0, 0, 1, 0, 3];
+        for (version, middle, expected) in [
+            (ProtocolVersion::V4, &[0, 0, 0, 1][..], &[][..]),
+            (
+                ProtocolVersion::V5,
+                &reasons,
+                &[(IpAddr::from([127, 0, 0, 1]), 3)],
+            ),
+        ] {
+            let body = [&front[..], middle, &back].concat();
+            let dialect = Dialect::plain(version);
+            let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+            let ErrorDetail::WriteFailure {
+                failures,
+                write_type,
+                ..
+            } = error.detail
+            else {
+                panic!("{error:?}")
+            };
+            assert_eq!((failures.count, &*failures.reasons), (1, expected));
+            assert_eq!(write_type, WriteType::Simple);
+        }
+    }
+
+    #[test]
+    fn contentions_exist_only_for_conditional_writes_of_version_5() {
+        let cas = [
+            0, 0, 0x11, 0, 0, 1, b'm', 0, 8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 3, b'C', b'A', b'S',
+        ];
+        let with_contentions = [&cas[..], &[0, 7]].concat();
+        for (version, body, expected) in [
+            (ProtocolVersion::V4, &cas[..], None),
+            (ProtocolVersion::V5, &with_contentions, Some(7)),
+        ] {
+            let dialect = Dialect::plain(version);
+            let error = ServerError::parse(&dialect, &mut Reader::new(body)).unwrap();
+            let ErrorDetail::WriteTimeout { contentions, .. } = error.detail else {
+                panic!("{error:?}")
+            };
+            assert_eq!(contentions, expected);
+        }
+        assert!(
+            ServerError::parse(&Dialect::plain(ProtocolVersion::V5), &mut Reader::new(&cas))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_bad_letter_does_not_hide_the_error() {
+        let body = [0, 0, 0x22, 0, 0, 2, b'm', 0xff];
+        let dialect = Dialect::plain(ProtocolVersion::V4);
+        let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+        assert_eq!(
+            (error.code, &*error.message),
+            (ErrorCode::Invalid, "m\u{fffd}")
+        );
+    }
+}
