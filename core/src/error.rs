@@ -1,6 +1,452 @@
 //! Errors, sorted by who is at fault.
+//!
+//! [`Error`] is 32 bytes: the cause, whether the request may have been applied, where and at which
+//! attempt it happened stand inline; text from the server and histories of attempts share one
+//! allocation. Timeouts, busy, link and not-sent errors allocate nothing.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
+
+use crate::sync::Shared;
+use crate::wire::response::{ErrorCode, ServerError};
+use crate::wire::{EncodeError, ParseError};
+
+/// What went wrong, where, and whether the request may have taken effect all the same.
+#[derive(Clone, PartialEq)]
+pub struct Error {
+    kind: ErrorKind,
+    applied: Applied,
+    attempt: u8,
+    node: u16,
+    shard: u16,
+    detail: Option<Shared<Detail>>,
+}
+
+/// Whether the failed request may have changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Applied {
+    /// Nothing was sent, or the server rejected it.
+    No,
+    /// It may have happened.
+    Unknown,
+}
+
+/// Who is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server answered with this error; [`Error::server`] has the whole of it.
+    Server(ErrorCode),
+    /// The peer broke the protocol.
+    PeerMisbehaved(PeerMisbehaved),
+    /// The peer is correct but we cannot work with it.
+    PeerIncompatible(PeerIncompatible),
+    /// The link could not be opened or broke.
+    Link(LinkError),
+    /// No node could be reached; the text tells the cause for each that was tried.
+    Unreachable,
+    /// Something took too long.
+    Timeout(TimeoutKind),
+    /// All connections that could serve the request are full, and so is the queue before them.
+    Busy,
+    /// A bound of [`Limits`](crate::config::Limits) was reached.
+    Limit(LimitField),
+    /// A value or statement cannot be written.
+    Encode(EncodeFailure),
+    /// A response or a value in it cannot be read.
+    Decode(DecodeFailure),
+    /// The caller did something that can never work.
+    ApiMisuse(ApiMisuse),
+    /// The configuration is not usable.
+    Config(ConfigProblem),
+    /// A broken invariant of this crate.
+    Bug(&'static str),
+}
+
+/// How the peer broke the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PeerMisbehaved {
+    /// The header is not one of a response frame of the agreed version.
+    BadHeader,
+    /// A frame of this opcode does not belong here.
+    UnexpectedFrame,
+    /// A negative stream id other than that of events.
+    BadStreamId,
+    /// A body that cannot be parsed.
+    MalformedBody,
+    /// A compressed body that does not decompress, or compression that was not agreed.
+    BadCompression,
+    /// Frames for streams nobody uses keep coming.
+    UnknownStreams,
+    /// The connection reached another node than the one it was meant for.
+    WrongHost,
+}
+
+/// Why a correct peer cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PeerIncompatible {
+    /// It does not speak a protocol version that we may use.
+    ProtocolVersion,
+    /// It wants authentication and no credentials are configured.
+    CredentialsMissing,
+    /// It wants an authentication that the authenticator cannot give.
+    Authentication,
+    /// It does not offer the compression that was asked for.
+    Compression,
+}
+
+/// What took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TimeoutKind {
+    /// Opening a link.
+    Connect,
+    /// The handshake on an open link.
+    Handshake,
+    /// A request.
+    Request,
+    /// A heartbeat.
+    Heartbeat,
+    /// An orderly close.
+    Close,
+}
+
+/// The bound that was reached; each is a field of [`Limits`](crate::config::Limits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LimitField {
+    /// `frame_len_max`.
+    FrameLen,
+    /// `orphans_per_connection`.
+    Orphans,
+    /// `waiting_per_connection`.
+    Waiting,
+    /// `pending_bytes_per_connection`.
+    PendingBytes,
+    /// `nodes`.
+    Nodes,
+    /// `prepared_statements`.
+    PreparedStatements,
+}
+
+/// What could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EncodeFailure {
+    /// The request itself.
+    Request(EncodeError),
+    /// A value; the text names the column and both types.
+    Value,
+}
+
+/// What could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeFailure {
+    /// The response itself.
+    Response(ParseError),
+    /// A value; the text names the column and both types.
+    Value,
+}
+
+/// Misuse by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ApiMisuse {
+    /// The session is closed, or its driver was dropped.
+    SessionClosed,
+    /// Another kind of result was expected.
+    NotRows,
+    /// Not exactly one row.
+    NotOneRow,
+    /// Values for a statement that the session must not send unprepared.
+    ValuesUnprepared,
+}
+
+/// What is wrong with the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConfigProblem {
+    /// No contact point, or one that is not `host[:port]`.
+    ContactPoint,
+    /// A name that is not a keyspace's.
+    Keyspace,
+    /// A limit or timeout outside its range.
+    OutOfRange,
+}
+
+/// The part of an error that needs the heap.
+#[derive(Clone, Debug, PartialEq)]
+enum Detail {
+    Server(ServerError),
+    Text(String),
+    History(Vec<Error>),
+}
+
+impl Error {
+    /// An error of this kind; nothing was applied.
+    pub const fn new(kind: ErrorKind) -> Self {
+        Self {
+            kind,
+            applied: Applied::No,
+            attempt: 0,
+            node: NOWHERE,
+            shard: NOWHERE,
+            detail: None,
+        }
+    }
+
+    /// An error frame of the server.
+    pub fn from_server(error: ServerError) -> Self {
+        let applied = applied(error.code);
+        Self {
+            applied,
+            detail: Some(Shared::new(Detail::Server(error.clone()))),
+            ..Self::new(ErrorKind::Server(error.code))
+        }
+    }
+
+    /// The same with a text that explains it.
+    pub fn with_text(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self {
+            detail: Some(Shared::new(Detail::Text(text.into()))),
+            ..Self::new(kind)
+        }
+    }
+
+    /// A broken invariant of this crate.
+    pub const fn bug(what: &'static str) -> Self {
+        Self::new(ErrorKind::Bug(what))
+    }
+
+    /// No node could be reached; `causes` are the last errors of those tried.
+    pub fn unreachable(causes: Vec<Self>) -> Self {
+        Self {
+            detail: Some(Shared::new(Detail::History(causes))),
+            ..Self::new(ErrorKind::Unreachable)
+        }
+    }
+
+    /// The same error, marked as possibly applied or not.
+    #[must_use]
+    pub const fn with_applied(mut self, applied: Applied) -> Self {
+        self.applied = applied;
+        self
+    }
+
+    /// The same error with the node and shard of the attempt that failed.
+    #[must_use]
+    pub const fn at(mut self, node: Option<u16>, shard: Option<u16>, attempt: u8) -> Self {
+        self.node = match node {
+            Some(node) => node,
+            None => NOWHERE,
+        };
+        self.shard = match shard {
+            Some(shard) => shard,
+            None => NOWHERE,
+        };
+        self.attempt = attempt;
+        self
+    }
+
+    /// Who is at fault.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The server's error frame, for [`ErrorKind::Server`].
+    pub fn server(&self) -> Option<&ServerError> {
+        match self.detail.as_deref() {
+            Some(Detail::Server(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why each node that was tried could not be reached, for [`ErrorKind::Unreachable`].
+    pub fn causes(&self) -> &[Self] {
+        match self.detail.as_deref() {
+            Some(Detail::History(causes)) => causes,
+            _ => &[],
+        }
+    }
+
+    /// Whether the request may have changed something in spite of the error.
+    pub const fn may_have_been_applied(&self) -> bool {
+        matches!(self.applied, Applied::Unknown)
+    }
+
+    /// Whether the failed request may have changed anything.
+    pub const fn applied(&self) -> Applied {
+        self.applied
+    }
+
+    /// Which attempt failed, counted from 0.
+    pub const fn attempt(&self) -> u8 {
+        self.attempt
+    }
+
+    /// The node's index in the session's topology.
+    pub const fn node(&self) -> Option<u16> {
+        if self.node == NOWHERE {
+            None
+        } else {
+            Some(self.node)
+        }
+    }
+
+    /// The shard.
+    pub const fn shard(&self) -> Option<u16> {
+        if self.shard == NOWHERE {
+            None
+        } else {
+            Some(self.shard)
+        }
+    }
+}
+
+/// Whether a request that the server answered with this error may have changed something. A
+/// timeout or failure may come after some replicas have written; an unexpected error may come
+/// after anything.
+const fn applied(code: ErrorCode) -> Applied {
+    match code {
+        ErrorCode::Server
+        | ErrorCode::WriteTimeout
+        | ErrorCode::WriteFailure
+        | ErrorCode::CdcWriteFailure
+        | ErrorCode::CasWriteUnknown
+        | ErrorCode::Truncate
+        | ErrorCode::Other(_) => Applied::Unknown,
+        _ => Applied::No,
+    }
+}
+
+const NOWHERE: u16 = u16::MAX;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kind, self.detail.as_deref()) {
+            (_, Some(Detail::Server(error))) => write!(f, "{error}"),
+            (ErrorKind::Unreachable, Some(Detail::History(causes))) => {
+                f.write_str("no node could be reached")?;
+                for (index, cause) in causes.iter().enumerate() {
+                    write!(f, "{}{cause}", if index == 0 { ": " } else { "; " })?;
+                }
+                Ok(())
+            }
+            (kind, Some(Detail::Text(text))) => write!(f, "{}: {text}", Summary(kind)),
+            (kind, _) => Summary(kind).fmt(f),
+        }
+    }
+}
+
+/// One phrase for each kind.
+struct Summary(ErrorKind);
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phrase = match self.0 {
+            ErrorKind::Server(code) => return write!(f, "{code}"),
+            ErrorKind::PeerMisbehaved(how) => match how {
+                PeerMisbehaved::BadHeader => "the peer sent something that is not CQL",
+                PeerMisbehaved::UnexpectedFrame => {
+                    "the peer sent a frame that does not belong here"
+                }
+                PeerMisbehaved::BadStreamId => "the peer used a stream id that is not allowed",
+                PeerMisbehaved::MalformedBody => "the peer sent a malformed body",
+                PeerMisbehaved::BadCompression => "the peer sent a body that does not decompress",
+                PeerMisbehaved::UnknownStreams => "the peer answers requests that nobody made",
+                PeerMisbehaved::WrongHost => "the connection reached another node",
+            },
+            ErrorKind::PeerIncompatible(why) => match why {
+                PeerIncompatible::ProtocolVersion => {
+                    "the peer does not speak this protocol version"
+                }
+                PeerIncompatible::CredentialsMissing => {
+                    "the peer wants a user and password, none is configured"
+                }
+                PeerIncompatible::Authentication => "the peer wants another way of authentication",
+                PeerIncompatible::Compression => {
+                    "the peer does not offer the compression asked for"
+                }
+            },
+            ErrorKind::Link(error) => return error.fmt(f),
+            ErrorKind::Unreachable => "no node could be reached",
+            ErrorKind::Timeout(what) => match what {
+                TimeoutKind::Connect => "connecting took too long",
+                TimeoutKind::Handshake => "the handshake took too long",
+                TimeoutKind::Request => "no answer within the request timeout",
+                TimeoutKind::Heartbeat => "no answer to the heartbeat",
+                TimeoutKind::Close => "closing took too long",
+            },
+            ErrorKind::Busy => "all connections are busy and the queue is full",
+            ErrorKind::Limit(field) => match field {
+                LimitField::FrameLen => "the frame is longer than frame_len_max",
+                LimitField::Orphans => "too many requests were given up on this connection",
+                LimitField::Waiting => "too many callers wait for a connection",
+                LimitField::PendingBytes => "too many bytes wait to be sent",
+                LimitField::Nodes => "the cluster has more nodes than the limit",
+                LimitField::PreparedStatements => "too many prepared statements",
+            },
+            ErrorKind::Encode(EncodeFailure::Request(error)) => return write!(f, "{error}"),
+            ErrorKind::Encode(EncodeFailure::Value) => "a value cannot be encoded",
+            ErrorKind::Decode(DecodeFailure::Response(error)) => return write!(f, "{error}"),
+            ErrorKind::Decode(DecodeFailure::Value) => "a value cannot be decoded",
+            ErrorKind::ApiMisuse(how) => match how {
+                ApiMisuse::SessionClosed => "the session is closed",
+                ApiMisuse::NotRows => "the statement returned no rows",
+                ApiMisuse::NotOneRow => "the statement did not return exactly one row",
+                ApiMisuse::ValuesUnprepared => "a statement with values must be prepared",
+            },
+            ErrorKind::Config(what) => match what {
+                ConfigProblem::ContactPoint => "not a usable contact point",
+                ConfigProblem::Keyspace => "not a keyspace name",
+                ConfigProblem::OutOfRange => "a setting is out of its range",
+            },
+            ErrorKind::Bug(what) => return write!(f, "bug in messina: {what}"),
+        };
+        f.write_str(phrase)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Error({:?}, applied {:?}: {self})",
+            self.kind, self.applied
+        )
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<LinkError> for Error {
+    fn from(error: LinkError) -> Self {
+        Self::new(ErrorKind::Link(error))
+    }
+}
+
+impl From<PeerMisbehaved> for Error {
+    fn from(how: PeerMisbehaved) -> Self {
+        Self::new(ErrorKind::PeerMisbehaved(how))
+    }
+}
+
+impl From<EncodeError> for Error {
+    fn from(error: EncodeError) -> Self {
+        Self::new(ErrorKind::Encode(EncodeFailure::Request(error)))
+    }
+}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Self::new(ErrorKind::Decode(DecodeFailure::Response(error)))
+    }
+}
 
 /// Why a link could not be opened or broke.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,3 +536,13 @@ impl fmt::Display for LinkError {
 }
 
 impl core::error::Error for LinkError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_stay_small() {
+        assert!(size_of::<Error>() <= 32, "{}", size_of::<Error>());
+    }
+}

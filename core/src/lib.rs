@@ -18,6 +18,8 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod config;
+pub mod conn;
 pub mod drive;
 pub mod error;
 mod rng;

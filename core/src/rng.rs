@@ -8,33 +8,33 @@ use rand_core::Rng;
 
 /// A pseudo-random generator whose stream depends on its seed alone.
 #[derive(Clone, Debug)]
-pub struct SmallRng(u64);
+pub(crate) struct SmallRng(u64);
 
 impl SmallRng {
     /// Takes one word from a source of randomness.
-    pub fn from_source(source: &mut impl Rng) -> Self {
+    pub(crate) fn from_source(source: &mut impl Rng) -> Self {
         Self(source.next_u64())
     }
 
     /// A generator with a known stream.
-    pub const fn from_seed(seed: u64) -> Self {
+    pub(crate) const fn from_seed(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub const fn next_u64(&mut self) -> u64 {
+    pub(crate) const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         mix(self.0)
     }
 
     /// A number below `bound`; 0 if `bound` is 0. The bias (at most `bound` / 2^64) is ignored.
-    pub const fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 }
 
 /// Scrambles one word: every input bit changes about half of the output bits.
-pub const fn mix(word: u64) -> u64 {
+pub(crate) const fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)

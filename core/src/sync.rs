@@ -15,9 +15,9 @@ use core::fmt;
 /// A shared pointer: `alloc`'s `Arc`, or the portable one where there is no compare-and-swap.
 /// Trait objects are built through `Shared::from(Box<dyn _>)`, which works with both.
 #[cfg(target_has_atomic = "ptr")]
-pub use alloc::sync::{Arc as Shared, Weak};
+pub use alloc::sync::Arc as Shared;
 #[cfg(not(target_has_atomic = "ptr"))]
-pub use portable_atomic_util::{Arc as Shared, Weak};
+pub use portable_atomic_util::Arc as Shared;
 
 /// A panic happened inside a lock, or (without threads) the lock was entered twice. Both are
 /// faults of this crate; callers turn it into [`crate::error::Error::bug`].

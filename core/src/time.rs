@@ -31,6 +31,11 @@ impl Instant {
         Self(self.0.saturating_add(micros(duration)))
     }
 
+    /// This instant moved into the past; saturates at [`Instant::ZERO`].
+    pub const fn saturating_sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(micros(duration)))
+    }
+
     /// Time passed since `earlier`, zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

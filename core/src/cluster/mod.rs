@@ -1,0 +1,174 @@
+//! The control plane, sans-IO: what should be connected, what is known of the cluster.
+//!
+//! [`Engine`] takes [`Input`]s, gives [`Output`]s and one next deadline. It never waits, never
+//! reads a clock and owns no socket: `drive` carries its outputs out.
+//!
+//! One request of the control plane goes like this: `Output::Ask` names an open connection and a
+//! frame body; `drive` sends it like any request and answers with `Input::Answered`.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+use bytes::Bytes;
+
+use crate::conn::Answer;
+use crate::conn::extensions::Agreed;
+use crate::drive::transport::{Name, Resolved, Target};
+use crate::error::{Error, LinkError};
+use crate::routing::{NodeIdx, ShardIdx};
+use crate::sync::Shared;
+use crate::wire::Opcode;
+
+/// Names one connection of a session, from its first attempt to its end. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
+/// Names one question of the control plane. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionId(pub u32);
+
+/// Names one name look-up. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LookupId(pub u32);
+
+/// Names one caller of `Session` who waits for the schema to settle. Given out by `drive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SettleId(pub u32);
+
+/// What happened outside.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// A look-up ended.
+    Resolved {
+        /// Which.
+        id: LookupId,
+        /// Its addresses.
+        result: Result<Resolved, LinkError>,
+    },
+    /// A connection finished its handshake and takes requests.
+    Connected {
+        /// Which.
+        id: ConnectionId,
+        /// What it agreed; SUPPORTED tells where it really landed.
+        agreed: Agreed,
+        /// The local port, where the transport knows it.
+        source_port: Option<NonZeroU16>,
+    },
+    /// A connection attempt ended without a connection.
+    ConnectFailed {
+        /// Which.
+        id: ConnectionId,
+        /// Why.
+        error: Error,
+    },
+    /// An open connection ended.
+    Closed {
+        /// Which.
+        id: ConnectionId,
+        /// Why.
+        error: Error,
+    },
+    /// A question was answered, failed, or timed out.
+    Answered {
+        /// Which.
+        id: QuestionId,
+        /// The undecoded answer.
+        answer: Result<Answer, Error>,
+    },
+    /// An event frame's body.
+    Event {
+        /// The connection it came on.
+        id: ConnectionId,
+        /// The body.
+        body: Bytes,
+    },
+    /// A tablet that a response carried.
+    Learned(LearnedTablet),
+    /// A statement of the user changed the schema; tell `id` when all nodes agree and the view is
+    /// fresh.
+    Settle {
+        /// Whom to tell.
+        id: SettleId,
+    },
+    /// The session ends.
+    Shutdown,
+}
+
+/// A tablet payload as it came with a response.
+#[derive(Debug)]
+pub struct LearnedTablet {
+    /// The table that the statement was for.
+    pub table: crate::routing::view::TableRef,
+    /// Whether it is a payload of version 2.
+    pub is_v2: bool,
+    /// The payload's value, undecoded.
+    pub payload: Bytes,
+}
+
+/// What is to be done outside.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output {
+    /// Look a name up.
+    Resolve {
+        /// Names the look-up.
+        id: LookupId,
+        /// The name.
+        name: Name,
+    },
+    /// Open a connection: link and handshake.
+    Connect {
+        /// Names the connection.
+        id: ConnectionId,
+        /// Where to.
+        target: Target,
+        /// Event types to register for in the handshake; usually none.
+        events: &'static [&'static str],
+    },
+    /// End a connection, or give up its attempt. `drain` lets requests under way finish.
+    Close {
+        /// Which.
+        id: ConnectionId,
+        /// Finish what is under way first.
+        drain: bool,
+    },
+    /// Send a question on an open connection.
+    Ask {
+        /// Names the question.
+        id: QuestionId,
+        /// On which connection.
+        on: ConnectionId,
+        /// What the body is.
+        opcode: Opcode,
+        /// The whole frame body, encoded for that connection's version.
+        body: Vec<u8>,
+    },
+    /// What is known has changed: publish this view to the planner.
+    Publish(Shared<View>),
+    /// Which connections serve which node and shard has changed.
+    Assign(Vec<Assignment>),
+    /// The session can be used: one connection is open and the topology is known.
+    Ready,
+    /// The first contact failed for good; the session cannot start.
+    Failed(Error),
+    /// The schema has settled (or its deadline has passed: then `agreed` is false).
+    Settled {
+        /// Whom to tell.
+        id: SettleId,
+        /// Whether all nodes agree.
+        agreed: bool,
+    },
+    /// Something an operator should know; each is said once for the same cause.
+    Warning(String),
+}
+
+/// The connections of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The node.
+    pub node: NodeIdx,
+    /// Its open connections and the shard that each serves, `None` where the node does not shard.
+    pub connections: Vec<(ConnectionId, Option<ShardIdx>)>,
+}

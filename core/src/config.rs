@@ -1,0 +1,378 @@
+//! Everything that can be set, with defaults that are safe on a bad day.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU16;
+use core::time::Duration;
+
+use crate::conn::ConnectionLimits;
+use crate::conn::auth::Authenticator;
+use crate::conn::extensions::TabletsRouting;
+use crate::conn::framer::FrameLimits;
+use crate::drive::transport::{Endpoint, Name};
+use crate::error::{ConfigProblem, Error, ErrorKind};
+use crate::routing::PortRange;
+use crate::sync::Shared;
+use crate::wire::{Consistency, ProtocolVersion, SerialConsistency};
+
+/// The port of plain CQL.
+pub const DEFAULT_PORT: u16 = 9042;
+
+/// How a session behaves. [`Config::server`] and [`Config::mcu`] are the two presets.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where to look for the cluster first.
+    pub contact_points: Vec<Endpoint>,
+    /// The keyspace of unqualified names, set on every connection.
+    pub keyspace: Option<String>,
+    /// Answers authentication.
+    pub authenticator: Option<Shared<dyn Authenticator>>,
+    /// The name to verify under TLS instead of the address.
+    pub server_name: Option<Name>,
+    /// The protocol version.
+    pub protocol: ProtocolVersion,
+    /// The newest tablets extension to use.
+    pub tablets_max: TabletsRouting,
+    /// Level of statements that do not set their own.
+    pub consistency: Consistency,
+    /// Serial level of statements that do not set their own.
+    pub serial_consistency: SerialConsistency,
+    /// Rows a page; `None` lets the server send everything at once.
+    pub page_size: Option<i32>,
+    /// Whether writes carry a timestamp made here; only where there is a wall clock.
+    pub client_timestamps: bool,
+    /// Connections for each node.
+    pub pool: PoolConfig,
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// Every other bound.
+    pub limits: Limits,
+    /// Whether a connection task that finds output re-queues itself once before writing, so that
+    /// callers that are about to submit share the write.
+    pub write_deferral: bool,
+    /// Told to the server as APPLICATION_NAME.
+    pub application_name: Option<String>,
+    /// Told to the server as APPLICATION_VERSION.
+    pub application_version: Option<String>,
+}
+
+impl Config {
+    /// Defaults for servers.
+    pub fn server() -> Self {
+        Self {
+            contact_points: Vec::new(),
+            keyspace: None,
+            authenticator: None,
+            server_name: None,
+            protocol: ProtocolVersion::V4,
+            tablets_max: TabletsRouting::V2,
+            consistency: Consistency::LocalQuorum,
+            serial_consistency: SerialConsistency::LocalSerial,
+            page_size: Some(5000),
+            client_timestamps: true,
+            pool: PoolConfig::default(),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            write_deferral: true,
+            application_name: None,
+            application_version: None,
+        }
+    }
+
+    /// Defaults for microcontrollers: one connection a node, small buffers, no deferral.
+    pub fn mcu() -> Self {
+        Self {
+            page_size: Some(16),
+            client_timestamps: false,
+            pool: PoolConfig {
+                size: PoolSize::PerHost(ONE),
+                ..PoolConfig::default()
+            },
+            limits: Limits::mcu(),
+            write_deferral: false,
+            ..Self::server()
+        }
+    }
+
+    /// Adds contact points: `host`, `host:port`, `[v6]:port`; a comma separates several.
+    ///
+    /// Fails with [`ConfigProblem::ContactPoint`] and adds nothing if one cannot be understood.
+    pub fn add_contact_points(&mut self, list: &str) -> Result<(), Error> {
+        let parsed: Vec<Endpoint> = list
+            .split(',')
+            .map(|point| parse_contact_point(point.trim()))
+            .collect::<Result<_, _>>()?;
+        self.contact_points.extend(parsed);
+        Ok(())
+    }
+
+    /// Fails with the first setting that cannot work.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.contact_points.is_empty() {
+            return Err(contact_point("at least one is needed"));
+        }
+        let timeouts = &self.timeouts;
+        let zero = [
+            timeouts.connect,
+            timeouts.request,
+            timeouts.control,
+            timeouts.reconnect_base,
+        ]
+        .iter()
+        .any(Duration::is_zero);
+        if zero || timeouts.reconnect_base > timeouts.reconnect_max {
+            let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
+            return Err(Error::with_text(
+                kind,
+                "timeouts must not be zero, nor base above maximum",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("contact_points", &self.contact_points)
+            .field("keyspace", &self.keyspace)
+            .field("authenticates", &self.authenticator.is_some())
+            .field("consistency", &self.consistency)
+            .field("pool", &self.pool)
+            .field("timeouts", &self.timeouts)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many connections a node gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolSize {
+    /// This many for each shard; for each node where it does not shard.
+    PerShard(NonZeroU16),
+    /// This many for each node, whatever their shards.
+    PerHost(NonZeroU16),
+}
+
+/// Connections for each node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolConfig {
+    /// How many.
+    pub size: PoolSize,
+    /// Whether requests go to the connection of their shard.
+    pub shard_aware: bool,
+    /// Whether the shard-aware port is used to reach wished shards.
+    pub shard_aware_port: bool,
+    /// Source ports to draw from.
+    pub source_ports: PortRange,
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        Self {
+            size: PoolSize::PerShard(ONE),
+            shard_aware: true,
+            shard_aware_port: true,
+            source_ports: PortRange::EPHEMERAL,
+        }
+    }
+}
+
+/// Time limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// Opening a link and its handshake together; also the first contact with the cluster.
+    pub connect: Duration,
+    /// One request with all its attempts.
+    pub request: Duration,
+    /// One question of the control connection.
+    pub control: Duration,
+    /// Waiting for all nodes to agree on the schema after a change.
+    pub schema_agreement: Duration,
+    /// First pause before a node is tried again.
+    pub reconnect_base: Duration,
+    /// Longest pause.
+    pub reconnect_max: Duration,
+    /// Reading the cluster's topology again without being told to.
+    pub refresh_interval: Duration,
+    /// An orderly close of a link.
+    pub close: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            request: Duration::from_secs(10),
+            control: Duration::from_secs(5),
+            schema_agreement: Duration::from_secs(10),
+            reconnect_base: Duration::from_millis(50),
+            reconnect_max: Duration::from_secs(10),
+            refresh_interval: Duration::from_secs(60),
+            close: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Every bound that is not a time. Reaching one is an error or a wait, as the field says; nothing
+/// grows beyond it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bounds of each connection.
+    pub connection: ConnectionLimits,
+    /// Bounds of frames.
+    pub frame: FrameLimits,
+    /// Bytes that one read asks for.
+    pub read_chunk: usize,
+    /// Nodes that are kept; more are ignored with a warning.
+    pub nodes: u16,
+    /// Bytes of learned tablets; the least used are dropped.
+    pub tablet_bytes: usize,
+    /// Learned tablets that wait to be stored; more are dropped, the server repeats them.
+    pub inbox: usize,
+    /// Prepared statements that are kept; the least used are dropped.
+    pub prepared_statements: usize,
+    /// Connects under way at once.
+    pub connecting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connection: ConnectionLimits::default(),
+            frame: FrameLimits::new(256 << 20, 0),
+            read_chunk: 64 << 10,
+            nodes: 4096,
+            tablet_bytes: 32 << 20,
+            inbox: 1024,
+            prepared_statements: 4096,
+            connecting: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// Bounds for microcontrollers.
+    pub fn mcu() -> Self {
+        Self {
+            connection: ConnectionLimits {
+                in_flight: 8,
+                waiting: 8,
+                pending_bytes: 1024,
+                orphans: 4,
+                ..ConnectionLimits::default()
+            },
+            frame: FrameLimits::new(8 << 10, 1 << 20),
+            read_chunk: 1 << 10,
+            nodes: 8,
+            tablet_bytes: 4 << 10,
+            inbox: 4,
+            prepared_statements: 8,
+            connecting: 1,
+        }
+    }
+}
+
+const ONE: NonZeroU16 = NonZeroU16::MIN;
+
+fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
+    if let Ok(addr) = point.parse::<SocketAddr>() {
+        return Ok(Endpoint::Addr(addr));
+    }
+    let bare = point
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(point);
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(Endpoint::Addr(SocketAddr::new(ip, DEFAULT_PORT)));
+    }
+    let (host, port) = match point.rsplit_once(':') {
+        Some((host, port)) => match port.parse::<NonZeroU16>() {
+            Ok(port) => (host, port.get()),
+            Err(_) => {
+                return Err(contact_point(&alloc::format!(
+                    "{point:?} has no valid port"
+                )));
+            }
+        },
+        None => (point, DEFAULT_PORT),
+    };
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if host.is_empty() || !host.chars().all(valid) {
+        return Err(contact_point(&alloc::format!(
+            "{point:?} is not HOST or HOST:PORT"
+        )));
+    }
+    Ok(Endpoint::Name {
+        host: Name::from(host),
+        port,
+    })
+}
+
+fn contact_point(text: &str) -> Error {
+    Error::with_text(
+        ErrorKind::Config(ConfigProblem::ContactPoint),
+        text.to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contact_points_come_in_many_shapes() {
+        let name = |host: &str, port| Endpoint::Name {
+            host: Name::from(host),
+            port,
+        };
+        let addr = |text: &str| Endpoint::Addr(text.parse().unwrap());
+        for (text, expected) in [
+            ("127.0.0.1", addr("127.0.0.1:9042")),
+            ("127.0.0.1:1234", addr("127.0.0.1:1234")),
+            ("::1", addr("[::1]:9042")),
+            ("[::1]", addr("[::1]:9042")),
+            ("[2001:db8::1]:7", addr("[2001:db8::1]:7")),
+            ("node-1.example", name("node-1.example", 9042)),
+            ("localhost:19042", name("localhost", 19042)),
+        ] {
+            assert_eq!(parse_contact_point(text).unwrap(), expected);
+        }
+        for text in [
+            "",
+            ":9042",
+            "host:",
+            "host:0",
+            "host:65536",
+            "host:x",
+            "a b",
+            "ho/st:1",
+        ] {
+            let kind = ErrorKind::Config(ConfigProblem::ContactPoint);
+            assert_eq!(
+                parse_contact_point(text).unwrap_err().kind(),
+                kind,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn lists_are_taken_whole_or_not_at_all() {
+        let mut config = Config::server();
+        assert!(config.check().is_err());
+        config.add_contact_points("127.0.0.1, node:1").unwrap();
+        assert!(config.add_contact_points("fine,:bad").is_err());
+        assert_eq!(config.contact_points.len(), 2);
+        config.check().unwrap();
+        config.timeouts.reconnect_base = Duration::ZERO;
+        assert!(config.check().is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! What came back for one request: the frame's body, still undecoded.
+//!
+//! Decoding belongs to the caller's task, so that it runs on all cores. Bodies of up to 32 bytes
+//! (a VOID result) are copied into the answer, so that they do not keep a whole read chunk alive.
+
+use core::fmt;
+
+use bytes::Bytes;
+
+use crate::wire::{Flags, Opcode};
+
+/// A response frame without its stream id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What the body is.
+    pub opcode: Opcode,
+    /// Which optional parts the body begins with.
+    pub flags: Flags,
+    /// The body.
+    pub body: Body,
+}
+
+/// A frame body, small ones inline.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Body(Repr);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_MAX] },
+    Shared(Bytes),
+}
+
+impl Body {
+    /// Takes a slice of the read chunk; copies it if it is small.
+    pub fn new(bytes: Bytes) -> Self {
+        match Self::inline(&bytes) {
+            Some(body) => body,
+            None => Self(Repr::Shared(bytes)),
+        }
+    }
+
+    /// Copies `bytes`; allocates if they are more than 32.
+    pub fn from_slice(bytes: &[u8]) -> Self {
+        Self::inline(bytes).unwrap_or_else(|| Self(Repr::Shared(Bytes::copy_from_slice(bytes))))
+    }
+
+    fn inline(from: &[u8]) -> Option<Self> {
+        let mut bytes = [0; INLINE_MAX];
+        bytes.get_mut(..from.len())?.copy_from_slice(from);
+        let len = u8::try_from(from.len()).ok()?;
+        Some(Self(Repr::Inline { len, bytes }))
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(&[]),
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+
+    /// The bytes as a shared buffer; copies a small body.
+    pub fn into_bytes(self) -> Bytes {
+        match self.0 {
+            Repr::Inline { .. } => Bytes::copy_from_slice(self.as_slice()),
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({} bytes)", self.as_slice().len())
+    }
+}
+
+const INLINE_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_bodies_do_not_pin_the_chunk() {
+        let chunk = Bytes::from(alloc::vec![7; 100]);
+        for (len, pinned) in [(0, false), (32, false), (33, true), (100, true)] {
+            let body = Body::new(chunk.slice(..len));
+            assert_eq!(body.as_slice(), &chunk[..len]);
+            assert_eq!(!chunk.is_unique(), pinned, "{len}");
+        }
+    }
+}

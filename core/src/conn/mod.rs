@@ -1,0 +1,556 @@
+//! One connection, sans-IO: requests in, bytes out; frames in, answers out.
+//!
+//! [`Connection`] is the whole state of an open link after its handshake. Output order is
+//! submission order. It never reads a clock, wakes anybody or touches a socket: callers are told
+//! by handing their `S` (whatever the layer above keeps per caller, a waker say) to the `tell`
+//! closure, which must only collect.
+//!
+//! What belongs beside it: [`framer`] cuts frames, [`negotiate`] does the handshake,
+//! [`extensions`] knows what was agreed. Protocol facts: native protocol v4 sections 2 and 4.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod answer;
+pub mod auth;
+pub mod extensions;
+pub mod framer;
+pub mod negotiate;
+mod streams;
+mod waiters;
+
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+pub use answer::{Answer, Body};
+pub use streams::{Delivery, Progress, SlotKey, StreamIds};
+pub use waiters::{Ticket, Turn, Waiters};
+
+use crate::error::{Applied, LinkError, LinkErrorKind};
+use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
+use crate::time::Instant;
+use crate::wire::response::ServerError;
+use crate::wire::{
+    Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, patch_stream,
+    put_frame,
+};
+
+/// The bounds of one connection.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ConnectionLimits {
+    /// Requests under way at once, orphans included.
+    pub in_flight: u16,
+    /// Callers that may wait for a free stream id.
+    pub waiting: usize,
+    /// Bytes that may wait for the link. A single request larger than this is still taken when
+    /// nothing else waits.
+    pub pending_bytes: usize,
+    /// Requests given up whose answer has not come for longer than `orphan_age`.
+    pub orphans: usize,
+    /// See `orphans`.
+    pub orphan_age: Duration,
+    /// An OPTIONS request is sent when nothing was heard for this long.
+    pub heartbeat_interval: Duration,
+    /// How long its answer may take.
+    pub heartbeat_timeout: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            in_flight: 2048,
+            waiting: 4096,
+            pending_bytes: 16 << 20,
+            orphans: 1024,
+            orphan_age: Duration::from_secs(1),
+            heartbeat_interval: Duration::from_secs(30),
+            heartbeat_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A request that was not taken; nothing of it was written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refused<S, E> {
+    /// All stream ids are in use, or too many bytes wait for the link. The caller may
+    /// [`Connection::wait`].
+    Full(S),
+    /// The connection is over.
+    Closed(S, Error),
+    /// The body cannot be written.
+    Encode(S, E),
+}
+
+/// What a frame from the peer was.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Received {
+    /// An answer; its caller was told.
+    Answer,
+    /// The answer of nobody's request, dropped: late, or never asked for.
+    Stray,
+    /// An event body, for the control plane.
+    Event(Bytes),
+}
+
+/// The part of a slot that belongs to whoever made the request.
+#[derive(Debug)]
+enum Owner<S> {
+    Caller(S),
+    Heartbeat,
+}
+
+/// The state of one open link. `S` is what the layer above keeps for each caller.
+#[derive(Debug)]
+pub struct Connection<S> {
+    version: ProtocolVersion,
+    limits: ConnectionLimits,
+    streams: StreamIds<Owner<S>>,
+    waiters: Waiters<S>,
+    output: BytesMut,
+    /// Bytes ever put into `output`, and how many of them the link has taken.
+    queued: u64,
+    written: u64,
+    heard_at: Instant,
+    heartbeat: Option<SlotKey>,
+    strays: u32,
+    over: Option<Error>,
+    draining: bool,
+}
+
+impl<S: Default> Connection<S> {
+    /// The state of a link whose handshake is done.
+    pub fn new(version: ProtocolVersion, limits: ConnectionLimits, now: Instant) -> Self {
+        Self {
+            version,
+            limits,
+            streams: StreamIds::new(limits.in_flight),
+            waiters: Waiters::new(limits.waiting),
+            output: BytesMut::new(),
+            queued: 0,
+            written: 0,
+            heard_at: now,
+            heartbeat: None,
+            strays: 0,
+            over: None,
+            draining: false,
+        }
+    }
+
+    /// Takes a request: reserves a stream id and appends the frame to the output. `body` writes
+    /// the body; if it fails nothing was written and the id is free again.
+    pub fn submit<E: From<EncodeError>>(
+        &mut self,
+        caller: S,
+        give_up_at: Instant,
+        request: RequestHead,
+        body: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<SlotKey, Refused<S, E>> {
+        if let Some(error) = &self.over {
+            return Err(Refused::Closed(caller, error.clone()));
+        }
+        if self.draining {
+            return Err(Refused::Closed(caller, closed_by_us()));
+        }
+        let room = self.streams.available() > self.waiters.granted();
+        let pending = self.output.len();
+        if !room || (pending > 0 && pending >= self.limits.pending_bytes) {
+            return Err(Refused::Full(caller));
+        }
+        self.put(caller, give_up_at, request, body)
+    }
+
+    /// Takes the request of a waiter whose turn has come (see [`Connection::poll_turn`]).
+    pub fn submit_granted<E: From<EncodeError>>(
+        &mut self,
+        caller: S,
+        give_up_at: Instant,
+        request: RequestHead,
+        body: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<SlotKey, Refused<S, E>> {
+        match &self.over {
+            Some(error) => Err(Refused::Closed(caller, error.clone())),
+            None => self.put(caller, give_up_at, request, body),
+        }
+    }
+
+    fn put<E: From<EncodeError>>(
+        &mut self,
+        caller: S,
+        give_up_at: Instant,
+        request: RequestHead,
+        body: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<SlotKey, Refused<S, E>> {
+        let before = self.output.len();
+        let header = FrameHeader {
+            version: self.version,
+            flags: request.flags,
+            stream: 0,
+            opcode: request.opcode,
+            body_len: 0,
+        };
+        if let Err(error) = put_frame(&mut self.output, header, body) {
+            return Err(Refused::Encode(caller, error));
+        }
+        // The id comes after the body: a body that cannot be written must not cost one.
+        let Some(key) = self
+            .streams
+            .allocate(Owner::Caller(caller), self.queued, give_up_at)
+        else {
+            self.output.truncate(before);
+            return Err(Refused::Full(S::default()));
+        };
+        let stream = i16::try_from(key.stream_id()).unwrap_or(i16::MAX);
+        patch_stream(&mut self.output, before, stream);
+        let len = u64::try_from(self.output.len().saturating_sub(before)).unwrap_or(u64::MAX);
+        self.queued = self.queued.saturating_add(len);
+        Ok(key)
+    }
+
+    /// Joins the queue for a stream id. Gives the caller's part back when the queue is full.
+    pub fn wait(&mut self, caller: S, give_up_at: Instant) -> Result<Ticket, (S, Error)> {
+        if let Some(error) = &self.over {
+            return Err((caller, error.clone()));
+        }
+        match self.waiters.join(caller, give_up_at) {
+            Ok(ticket) => Ok(ticket),
+            Err(caller) => Err((caller, Error::new(ErrorKind::Limit(LimitField::Waiting)))),
+        }
+    }
+
+    /// How it stands with a waiter.
+    pub fn poll_turn(&mut self, ticket: Ticket) -> Result<Turn<'_, S>, Error> {
+        match &self.over {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.waiters.poll(ticket)),
+        }
+    }
+
+    /// A waiter gives up its place; a grant it held passes to the next one.
+    pub fn leave(&mut self, ticket: Ticket, mut tell: impl FnMut(S)) -> Option<S> {
+        let caller = self.waiters.leave(ticket);
+        self.grant(&mut tell);
+        caller
+    }
+
+    /// How it stands with a request. Taking an outcome frees its id.
+    pub fn poll_answer(&mut self, key: SlotKey, mut tell: impl FnMut(S)) -> Outcome<'_, S> {
+        // Two looks because the borrow of a pending caller must outlive this function.
+        if self.streams.is_pending(key) {
+            return match self.streams.poll(key) {
+                Progress::Pending(Owner::Caller(caller)) => Outcome::Pending(caller),
+                _ => Outcome::Expired,
+            };
+        }
+        let outcome = match self.streams.poll(key) {
+            Progress::Done(outcome) => Outcome::Done(outcome),
+            Progress::Pending(_) | Progress::Expired => return Outcome::Expired,
+        };
+        self.waiters.grant(self.streams.available(), |caller| {
+            tell(core::mem::take(caller))
+        });
+        outcome
+    }
+
+    /// The caller gives its request up. Its id stays reserved until the answer comes. Whatever
+    /// the slot held is given back, to be dropped outside any lock.
+    pub fn cancel(
+        &mut self,
+        key: SlotKey,
+        now: Instant,
+        mut tell: impl FnMut(S),
+    ) -> (Option<S>, Option<Answer>) {
+        let (owner, answer) = self.streams.cancel(key, now);
+        self.grant(&mut tell);
+        let caller = match owner {
+            Some(Owner::Caller(caller)) => Some(caller),
+            Some(Owner::Heartbeat) | None => None,
+        };
+        (caller, answer)
+    }
+
+    /// Takes one frame from the peer. An error means that the connection cannot go on; the caller
+    /// closes it with [`Connection::close`].
+    pub fn handle_frame(
+        &mut self,
+        now: Instant,
+        header: &FrameHeader,
+        body: Bytes,
+        mut tell: impl FnMut(S),
+    ) -> Result<Received, Error> {
+        self.heard_at = now;
+        if header.version != self.version {
+            return Err(PeerMisbehaved::BadHeader.into());
+        }
+        if header.opcode == Opcode::Event {
+            return match header.stream {
+                EVENT_STREAM => Ok(Received::Event(body)),
+                _ => Err(PeerMisbehaved::BadStreamId.into()),
+            };
+        }
+        if header.stream == CONNECTION_STREAM && header.opcode == Opcode::Error {
+            return Err(connection_error(header.version, &body));
+        }
+        let Ok(stream) = u16::try_from(header.stream) else {
+            return Err(PeerMisbehaved::BadStreamId.into());
+        };
+        let answer = Answer {
+            opcode: header.opcode,
+            flags: header.flags,
+            body: Body::new(body),
+        };
+        self.deliver(stream, Ok(answer), &mut tell)
+    }
+
+    /// The body of an answer is longer than may be read: only its request fails, if the peer can
+    /// be followed past it.
+    pub fn handle_too_long(&mut self, header: &FrameHeader, mut tell: impl FnMut(S)) {
+        let error = Error::with_applied(
+            Error::new(ErrorKind::Limit(LimitField::FrameLen)),
+            Applied::Unknown,
+        );
+        if let Ok(stream) = u16::try_from(header.stream) {
+            let _ = self.deliver(stream, Err(error), &mut tell);
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        stream: u16,
+        outcome: Result<Answer, Error>,
+        tell: &mut impl FnMut(S),
+    ) -> Result<Received, Error> {
+        match self.streams.answer(stream, outcome) {
+            Delivery::Caller(Owner::Caller(caller)) => {
+                tell(caller);
+                Ok(Received::Answer)
+            }
+            Delivery::Caller(Owner::Heartbeat) => {
+                if let Some(key) = self.heartbeat.take() {
+                    let _ = self.streams.poll(key);
+                }
+                self.grant(tell);
+                Ok(Received::Answer)
+            }
+            Delivery::Orphan => {
+                self.grant(tell);
+                Ok(Received::Stray)
+            }
+            Delivery::Nobody => {
+                self.strays = self.strays.saturating_add(1);
+                match self.strays > STRAYS_MAX {
+                    true => Err(PeerMisbehaved::UnknownStreams.into()),
+                    false => Ok(Received::Stray),
+                }
+            }
+        }
+    }
+
+    /// Does what is due at `now`: gives up late requests and waiters, sends a heartbeat. An error
+    /// means that the connection cannot go on.
+    pub fn handle_timeout(&mut self, now: Instant, mut tell: impl FnMut(S)) -> Result<(), Error> {
+        let mut heartbeat_late = false;
+        self.streams.expire(now, |owner| match owner {
+            Owner::Caller(caller) => tell(caller),
+            Owner::Heartbeat => heartbeat_late = true,
+        });
+        self.waiters
+            .expire(now, |caller| tell(core::mem::take(caller)));
+        if heartbeat_late {
+            return Err(Error::new(ErrorKind::Timeout(TimeoutKind::Heartbeat)));
+        }
+        if usize::from(self.streams.orphans()) > self.limits.orphans {
+            let limit = now.saturating_sub(self.limits.orphan_age);
+            if self.streams.orphans_older_than(limit) > self.limits.orphans {
+                return Err(Error::new(ErrorKind::Limit(LimitField::Orphans)));
+            }
+        }
+        if self.over.is_none() && self.heartbeat.is_none() && now >= self.heartbeat_due() {
+            self.put_heartbeat(now);
+        }
+        Ok(())
+    }
+
+    fn put_heartbeat(&mut self, now: Instant) {
+        let give_up_at = now.saturating_add(self.limits.heartbeat_timeout);
+        let Some(key) = self
+            .streams
+            .allocate(Owner::Heartbeat, self.queued, give_up_at)
+        else {
+            // All ids are in use: the deadlines of those requests will tell.
+            self.heard_at = now;
+            return;
+        };
+        let header = FrameHeader {
+            version: self.version,
+            flags: Flags::NONE,
+            stream: i16::try_from(key.stream_id()).unwrap_or(i16::MAX),
+            opcode: Opcode::Options,
+            body_len: 0,
+        };
+        let before = self.output.len();
+        if put_frame::<_, EncodeError>(&mut self.output, header, |_| Ok(())).is_ok() {
+            let len = u64::try_from(self.output.len().saturating_sub(before)).unwrap_or(u64::MAX);
+            self.queued = self.queued.saturating_add(len);
+            self.heartbeat = Some(key);
+        }
+    }
+
+    const fn heartbeat_due(&self) -> Instant {
+        self.heard_at.saturating_add(self.limits.heartbeat_interval)
+    }
+
+    /// When [`Connection::handle_timeout`] wants to be called next; may be early, never late.
+    pub fn poll_timeout(&self) -> Instant {
+        if self.over.is_some() {
+            return Instant::FAR_FUTURE;
+        }
+        let heartbeat = match self.heartbeat {
+            Some(_) => Instant::FAR_FUTURE,
+            None => self.heartbeat_due(),
+        };
+        self.streams
+            .earliest()
+            .min(self.waiters.earliest())
+            .min(heartbeat)
+    }
+
+    /// Whether bytes wait for the link.
+    pub fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Swaps the waiting output with `buffer`, which must be empty: the task writes one while
+    /// callers fill the other.
+    pub const fn swap_output(&mut self, buffer: &mut BytesMut) {
+        core::mem::swap(&mut self.output, buffer);
+    }
+
+    /// The link took `len` bytes.
+    pub fn handle_written(&mut self, len: usize) {
+        self.written = self
+            .written
+            .saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
+    }
+
+    /// Takes no more requests; those under way finish.
+    pub const fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether a drained connection has nothing left to do.
+    pub fn is_drained(&self) -> bool {
+        self.draining
+            && self.waiters.is_empty()
+            && self.output.is_empty()
+            && self.streams.in_use() == self.streams.orphans()
+    }
+
+    /// The connection is over. Requests that were partly written may have been applied, the
+    /// others were not.
+    pub fn close(&mut self, error: &Error, mut tell: impl FnMut(S)) {
+        if self.over.is_some() {
+            return;
+        }
+        self.over = Some(error.clone());
+        let fail = |partly: bool| {
+            let applied = if partly {
+                Applied::Unknown
+            } else {
+                Applied::No
+            };
+            error.clone().with_applied(applied)
+        };
+        self.streams.fail_all(self.written, fail, |owner| {
+            if let Owner::Caller(caller) = owner {
+                tell(caller);
+            }
+        });
+        self.waiters.fail_all(tell);
+        self.output = BytesMut::new();
+    }
+
+    /// Why the connection is over, if it is.
+    pub const fn over(&self) -> Option<&Error> {
+        self.over.as_ref()
+    }
+
+    /// Stream ids in use: requests under way, outcomes not taken yet, and orphans.
+    pub const fn in_use(&self) -> u16 {
+        self.streams.in_use()
+    }
+
+    /// Stream ids reserved for late answers.
+    pub const fn orphans(&self) -> u16 {
+        self.streams.orphans()
+    }
+
+    fn grant(&mut self, tell: &mut impl FnMut(S)) {
+        self.waiters.grant(self.streams.available(), |caller| {
+            tell(core::mem::take(caller))
+        });
+    }
+}
+
+/// The head of a request frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead {
+    /// What the body is.
+    pub opcode: Opcode,
+    /// Tracing and the like; compression is the connection's own affair.
+    pub flags: Flags,
+}
+
+impl RequestHead {
+    /// A request without flags.
+    pub const fn new(opcode: Opcode) -> Self {
+        Self {
+            opcode,
+            flags: Flags::NONE,
+        }
+    }
+}
+
+/// What a caller finds in its slot.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome<'a, S> {
+    /// No answer yet; the caller's own part of the slot.
+    Pending(&'a mut S),
+    /// The answer, or why there is none.
+    Done(Result<Answer, Error>),
+    /// The request was given up at its deadline.
+    Expired,
+}
+
+/// What a node says about the whole connection before it closes it.
+fn connection_error(version: ProtocolVersion, body: &[u8]) -> Error {
+    match ServerError::parse(&Dialect::plain(version), &mut Reader::new(body)) {
+        Ok(error) => Error::from_server(error),
+        Err(_) => PeerMisbehaved::MalformedBody.into(),
+    }
+}
+
+const fn closed_by_us() -> Error {
+    Error::new(ErrorKind::Link(LinkError::new(LinkErrorKind::ClosedByUs)))
+}
+
+/// The stream id of events.
+const EVENT_STREAM: i16 = -1;
+
+/// The stream id of errors that concern the whole connection; never given to a request.
+const CONNECTION_STREAM: i16 = 0;
+
+/// Answers to nobody's request that are dropped before the connection is given up.
+const STRAYS_MAX: u32 = 64;
