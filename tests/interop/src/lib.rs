@@ -1,0 +1,28 @@
+//! Messina meets strangers: servers and drivers that no one here wrote.
+//!
+//! - [`cassandra`] lays out, starts, watches and stops one real Apache Cassandra node, whose jars
+//!   [`maven`] brings.
+//! - [`python`] keeps a virtual environment with a foreign driver and with the data file that
+//!   [`airports`] reads.
+//! - [`command`] runs the `messina` command from outside, as a person would.
+//! - [`slice`] is what CI runs: our command against Cassandra, a foreign driver against
+//!   `messina sim`, each counted by the other side.
+//!
+//! It is no test framework and shares no code with the driver: what it knows of the protocol is the
+//! few bytes in [`probe`]. Everything it makes lies in the folder `interop` of cargo's target
+//! folder and is used again when present. Everything it starts listens on loopback, has a time
+//! limit, and is stopped by process id. Unix only.
+
+#![forbid(unsafe_code)]
+
+pub mod airports;
+pub mod cassandra;
+pub mod command;
+pub mod maven;
+pub mod ports;
+pub mod probe;
+pub mod process;
+pub mod python;
+pub mod report;
+pub mod slice;
+pub mod target;

@@ -1,0 +1,143 @@
+//! Runs the interop harness by hand or in CI.
+//!
+//! `cargo run -p messina-interop -- cassandra --keep` starts a node to play with;
+//! `cargo run -p messina-interop -- slice` is what CI runs.
+
+#![forbid(unsafe_code)]
+
+use core::time::Duration;
+use std::{io::Read as _, path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use messina_interop::{
+    cassandra::{Cassandra, Options},
+    maven, probe, process,
+    report::say,
+    slice,
+    target::Target,
+};
+use serde_json::json;
+
+/// Real servers for messina, foreign drivers for its simulator.
+#[derive(Debug, Parser)]
+#[command(name = "messina-interop")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Start one Apache Cassandra node, print one JSON line when it is ready, and stop it.
+    Cassandra(CassandraArguments),
+    /// Our command against Cassandra, a foreign driver against `messina sim`.
+    Slice(SliceArguments),
+}
+
+#[derive(Debug, Args)]
+struct CassandraArguments {
+    /// Keep it running until Ctrl-C or the end of standard input.
+    #[arg(long)]
+    keep: bool,
+    /// Demand a login (user and password `cassandra`).
+    #[arg(long)]
+    auth: bool,
+    /// When it was ready, stop it and start it again with its data.
+    #[arg(long)]
+    restart: bool,
+    /// The native port; a free one if not given.
+    #[arg(long)]
+    port: Option<u16>,
+    /// The version of the jars.
+    #[arg(long, default_value = maven::CASSANDRA_VERSION)]
+    cassandra: String,
+    /// The largest heap, in MiB.
+    #[arg(long, default_value_t = 768)]
+    heap: u32,
+}
+
+#[derive(Debug, Args)]
+struct SliceArguments {
+    /// A `messina` command that is built already; cargo builds one if not given.
+    #[arg(long)]
+    messina: Option<PathBuf>,
+    /// Only one half.
+    #[arg(long)]
+    only: Option<Half>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Half {
+    Cassandra,
+    Foreign,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<bool> {
+    process::stop_all_on_interrupt()?;
+    let target = Target::find()?;
+    match arguments.task {
+        Task::Cassandra(arguments) => cassandra(&target, &arguments).map(|()| true),
+        Task::Slice(arguments) => {
+            let mut settings = slice::Settings::default();
+            settings.messina = arguments.messina;
+            settings.only = arguments.only.map(|half| match half {
+                Half::Cassandra => slice::Half::Cassandra,
+                Half::Foreign => slice::Half::Foreign,
+            });
+            Ok(slice::run(&target, &settings))
+        }
+    }
+}
+
+fn cassandra(target: &Target, arguments: &CassandraArguments) -> Result<()> {
+    let mut options = Options::default();
+    options.version.clone_from(&arguments.cassandra);
+    options.auth = arguments.auth;
+    options.port = arguments.port;
+    options.heap_max_mib = arguments.heap;
+    let mut node = Cassandra::start(target, options)?;
+    if arguments.restart {
+        say(json!({ "first_start_seconds": node.start_seconds() }));
+        say(json!({ "first_stop_seconds": node.stop()?.seconds }));
+        node.start_again()?;
+    }
+    say(json!({
+        "ready": true,
+        "contact": [node.address().to_string()],
+        "pid": node.process_id(),
+        "folder": node.folder(),
+        "start_seconds": node.start_seconds(),
+        "supported": probe::supported(node.address(), Duration::from_secs(5))?,
+    }));
+    if arguments.keep {
+        wait_for_end_of_input();
+    }
+    let memory = node.peak_memory_bytes();
+    let stopped = node.stop()?;
+    let ended = json!({ "stop_seconds": stopped.seconds, "killed": stopped.killed,
+        "peak_memory_bytes": memory });
+    say(ended);
+    Ok(())
+}
+
+/// Ctrl-C needs no look here: its handler stops the node and ends the process.
+fn wait_for_end_of_input() {
+    let mut buffer = [0; 1024];
+    while std::io::stdin()
+        .lock()
+        .read(&mut buffer)
+        .is_ok_and(|len| len > 0)
+    {}
+}
