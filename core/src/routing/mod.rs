@@ -20,13 +20,28 @@
 )]
 
 mod murmur3;
+mod plan;
+mod planner;
+mod ring;
 mod seeded;
 mod shard;
 mod tablet;
+mod tablet_cache;
+mod tablet_payload;
+mod tablet_table;
 mod token;
 mod topology;
+mod view;
+mod view_writer;
 
+pub use plan::{Plan, Reason, Source, Target};
+pub use planner::{Load, Policy, RouteRequest, plan};
+pub use ring::ReplicationStrategy;
 pub use shard::{PortRange, ShardIdx, ShardMap, ShardMapError, SourcePorts};
 pub use tablet::{LearnedReplica, LearnedTablet, TabletVersion, VersionBlock};
+pub use tablet_cache::{Learned, TabletStats};
+pub use tablet_payload::{PayloadError, PayloadKind, parse_payload};
 pub use token::{KeyError, KeyHasher, KeyShape, Partitioner, Token};
 pub use topology::{DcIdx, Node, NodeIdx, NodeSpec, NodesChange, RackIdx, Topology};
+pub use view::{KeyspaceConsistency, Table, TableRef, View, probe};
+pub use view_writer::{KeyspaceSpec, RoutingLimits, TableSpec, ViewWriter};

@@ -30,7 +30,6 @@ impl TabletVersion {
 
     /// The block that shows the four bits at `position` mod 16; position 0 is the least
     /// significant.
-    #[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
     pub const fn block(self, position: u8) -> VersionBlock {
         let position = position & 15;
         let shift = (position as u32).wrapping_mul(4);
@@ -63,7 +62,6 @@ impl VersionBlock {
 
     /// The block for a tablet of which nothing is known: one position, any value. A chance match
     /// (1 in 16) only delays learning by a request.
-    #[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
     pub const fn unknown(entropy: u64) -> Self {
         Self::new(0, (entropy & 15) as u8)
     }

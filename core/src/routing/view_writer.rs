@@ -1,0 +1,416 @@
+//! The control plane's side of routing: takes what was discovered, gives the next view.
+//!
+//! It owns the handles of tables and the tablet cache. A table keeps its handle, and its learned
+//! tablets, for as long as its id stays the same and its keyspace is not changed in a way that
+//! makes them wrong; a table that was made anew gets another generation. Everything is bounded by
+//! [`RoutingLimits`]; what does not fit is left out and counted.
+
+use super::ring::{ReplicationStrategy, Ring, RingReplicas};
+use super::tablet_cache::{Learned, TabletCache, TabletStats};
+use super::topology::NodeFlags;
+use super::view::{KeyspaceConsistency, Placement, Schema, Table, TableRef, View};
+use super::{LearnedTablet, NodeIdx, NodeSpec, NodesChange, Partitioner, ShardMap, Topology};
+use crate::sync::Shared;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use uuid::Uuid;
+
+/// Bounds of what routing remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "filled in from the session's limits"
+)]
+pub struct RoutingLimits {
+    /// Nodes, those that left and are still referred to included. At most 65,535 count.
+    pub nodes_max: usize,
+    /// Tables and views; those beyond are used without token routing.
+    pub tables_max: usize,
+    /// Bytes of learned tablets; above it the least used are dropped.
+    pub tablet_bytes_max: usize,
+    /// Replica entries (two bytes each) of one strategy on the vnode ring; above it the lists
+    /// are cut.
+    pub ring_entries_max: usize,
+}
+
+impl Default for RoutingLimits {
+    fn default() -> Self {
+        Self {
+            nodes_max: 4096,
+            tables_max: 65_536,
+            tablet_bytes_max: 64 << 20,
+            ring_entries_max: 4 << 20,
+        }
+    }
+}
+
+/// A keyspace as discovery found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "built by the control plane field by field"
+)]
+pub struct KeyspaceSpec {
+    /// Its name.
+    pub name: Box<str>,
+    /// How it places replicas.
+    pub strategy: ReplicationStrategy,
+    /// Whether its tables are divided into tablets.
+    pub has_tablets: bool,
+    /// Who coordinates its requests. Counts for tablets only.
+    pub consistency: KeyspaceConsistency,
+}
+
+/// A table or view as discovery found it. Views count as tables: they have tablets of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "built by the control plane field by field"
+)]
+pub struct TableSpec {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its id: another one under the same name is another table.
+    pub id: Uuid,
+    /// How its keys become tokens; `None` if we do not know.
+    pub partitioner: Option<Partitioner>,
+}
+
+/// Owns what routing knows and publishes views of it.
+#[derive(Debug)]
+pub struct ViewWriter {
+    limits: RoutingLimits,
+    topology: Shared<Topology>,
+    ring: Shared<Ring>,
+    keyspaces: BTreeMap<Box<str>, Keyspace>,
+    slots: Vec<TableSlot>,
+    free_slots: Vec<u32>,
+    cache: TabletCache,
+    refused_tables: usize,
+    /// What was published last, with the changes since then not in it.
+    published: View,
+    is_schema_dirty: bool,
+}
+
+#[derive(Debug)]
+struct Keyspace {
+    name: Shared<str>,
+    spec: KeyspaceSpec,
+    tables: BTreeMap<Box<str>, (u32, TableSpec)>,
+}
+
+#[derive(Debug, Default)]
+struct TableSlot {
+    generation: u32,
+    /// The tablets of the table, if its keyspace has them.
+    tablets: Option<Shared<super::tablet_table::TabletTable>>,
+}
+
+impl ViewWriter {
+    /// Knows nothing yet. The seed makes the table of host ids unpredictable to peers.
+    pub fn new(limits: RoutingLimits, seed: u64) -> Self {
+        let topology = Shared::new(Topology::new(seed));
+        let published = View {
+            topology: topology.clone(),
+            schema: Shared::new(Schema::default()),
+            rings: Box::default(),
+        };
+        Self {
+            limits,
+            topology,
+            ring: Shared::new(Ring::default()),
+            keyspaces: BTreeMap::new(),
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+            cache: TabletCache::new(limits.tablet_bytes_max),
+            refused_tables: 0,
+            published,
+            is_schema_dirty: false,
+        }
+    }
+
+    /// From now on exactly these nodes are there. Tablets of nodes that left are dropped, hosts
+    /// that were named by tablets before they were known are resolved.
+    pub fn set_nodes(&mut self, specs: &[NodeSpec]) -> NodesChange {
+        let (topology, change) = self.topology.with_nodes(specs, self.limits.nodes_max);
+        if !topology.has_same_ring(&self.topology) {
+            self.ring = Shared::new(Ring::new(&topology));
+        }
+        self.topology = Shared::new(topology);
+        if !(change.added.is_empty() && change.removed.is_empty()) {
+            self.cache.refresh(&self.topology);
+        }
+        change
+    }
+
+    /// Notes whether a node is believed to be up.
+    pub fn set_up(&mut self, idx: NodeIdx, is_up: bool) {
+        self.change_node(idx, |flags| NodeFlags { is_up, ..flags });
+    }
+
+    /// Notes whether the session's own filter lets a node be contacted.
+    pub fn set_enabled(&mut self, idx: NodeIdx, is_enabled: bool) {
+        self.change_node(idx, |flags| NodeFlags {
+            is_enabled,
+            ..flags
+        });
+    }
+
+    /// Notes what a connection told about the shards of a node.
+    pub fn set_shard_map(&mut self, idx: NodeIdx, shard_map: Option<ShardMap>) {
+        self.change_node(idx, |flags| NodeFlags { shard_map, ..flags });
+    }
+
+    /// Lets the index of a node that left be given to another one. To be called when its
+    /// connections are gone and requests that knew it have ended.
+    pub fn release_node(&mut self, idx: NodeIdx) {
+        self.topology = Shared::new(self.topology.with_released(idx));
+    }
+
+    fn change_node(&mut self, idx: NodeIdx, change: impl FnOnce(NodeFlags) -> NodeFlags) {
+        self.topology = Shared::new(self.topology.with_changed(idx, change));
+    }
+
+    /// From now on exactly these keyspaces are there, each with exactly these tables and views.
+    pub fn set_schema(&mut self, keyspaces: Vec<(KeyspaceSpec, Vec<TableSpec>)>) {
+        self.refused_tables = 0;
+        let listed: BTreeSet<&str> = keyspaces.iter().map(|(spec, _)| &*spec.name).collect();
+        let gone = self
+            .keyspaces
+            .keys()
+            .filter(|name| !listed.contains(&***name));
+        let gone: Vec<Box<str>> = gone.cloned().collect();
+        gone.iter().for_each(|name| self.remove_keyspace(name));
+        for (spec, tables) in keyspaces {
+            self.put_keyspace(spec, tables);
+        }
+    }
+
+    /// One keyspace with exactly these tables and views.
+    pub fn put_keyspace(&mut self, spec: KeyspaceSpec, tables: Vec<TableSpec>) {
+        let name = spec.name.clone();
+        self.note_keyspace(spec);
+        let listed: BTreeSet<&str> = tables.iter().map(|spec| &*spec.name).collect();
+        let known = self
+            .keyspaces
+            .get(&name)
+            .into_iter()
+            .flat_map(|known| known.tables.keys());
+        let gone = known.filter(|table| !listed.contains(&***table));
+        let gone: Vec<Box<str>> = gone.cloned().collect();
+        gone.iter()
+            .for_each(|table| self.remove_table(&name, table));
+        for table in tables {
+            self.put_table(&name, table);
+        }
+    }
+
+    /// Takes the properties of a keyspace; its tables stay. Where they make learned tablets
+    /// wrong, or the tables other ones for routing, these are forgotten.
+    fn note_keyspace(&mut self, spec: KeyspaceSpec) {
+        let Some(keyspace) = self.keyspaces.get_mut(&spec.name) else {
+            let name = Shared::from(&*spec.name);
+            let keyspace = Keyspace {
+                name,
+                spec,
+                tables: BTreeMap::new(),
+            };
+            self.keyspaces.insert(keyspace.spec.name.clone(), keyspace);
+            return;
+        };
+        if keyspace.spec == spec {
+            return;
+        }
+        self.is_schema_dirty = true;
+        let is_same_kind = keyspace.spec.has_tablets == spec.has_tablets
+            && keyspace.spec.consistency == spec.consistency;
+        keyspace.spec = spec;
+        let (name, has_tablets) = (keyspace.spec.name.clone(), keyspace.spec.has_tablets);
+        let tables: Vec<(u32, TableSpec)> = keyspace.tables.values().cloned().collect();
+        for (place, table) in tables {
+            if !is_same_kind {
+                self.remove_table(&name, &table.name);
+                self.put_table(&name, table);
+            } else if has_tablets {
+                self.cache.clear_table(place as usize);
+            }
+        }
+    }
+
+    /// Forgets a keyspace and its tables.
+    pub fn remove_keyspace(&mut self, name: &str) {
+        if let Some(keyspace) = self.keyspaces.remove(name) {
+            keyspace
+                .tables
+                .values()
+                .for_each(|&(place, _)| self.free_slot(place));
+            self.is_schema_dirty = true;
+        }
+    }
+
+    /// A table or view of a known keyspace. With the id it had before it keeps its tablets.
+    pub fn put_table(&mut self, keyspace: &str, spec: TableSpec) {
+        let Some(owner) = self.keyspaces.get_mut(keyspace) else {
+            return;
+        };
+        let has_tablets = owner.spec.has_tablets;
+        if let Some((_, known)) = owner.tables.get_mut(&spec.name) {
+            if *known == spec {
+                return;
+            }
+            if known.id == spec.id {
+                *known = spec;
+                self.is_schema_dirty = true;
+                return;
+            }
+        }
+        self.remove_table(keyspace, &spec.name);
+        let Some(place) = self.take_slot(has_tablets) else {
+            self.refused_tables = self.refused_tables.saturating_add(1);
+            return;
+        };
+        if let Some(owner) = self.keyspaces.get_mut(keyspace) {
+            owner.tables.insert(spec.name.clone(), (place, spec));
+        }
+        self.is_schema_dirty = true;
+    }
+
+    /// Forgets a table or view and its tablets.
+    pub fn remove_table(&mut self, keyspace: &str, name: &str) {
+        let owner = self.keyspaces.get_mut(keyspace);
+        if let Some((place, _)) = owner.and_then(|owner| owner.tables.remove(name)) {
+            self.free_slot(place);
+            self.is_schema_dirty = true;
+        }
+    }
+
+    /// Stores a tablet that a response to a statement on this table brought. Readers of all
+    /// views that have the table see it at once.
+    pub fn learn(&mut self, table: TableRef, learned: &LearnedTablet) -> Learned {
+        self.cache.insert(table, learned, &self.topology)
+    }
+
+    /// The view of all that was told so far.
+    pub fn view(&mut self) -> View {
+        if self.is_schema_dirty {
+            self.published.schema = Shared::new(self.make_schema());
+            self.is_schema_dirty = false;
+        }
+        let schema = &self.published.schema;
+        let rings = schema
+            .strategies
+            .iter()
+            .map(|strategy| self.ring_of(strategy))
+            .collect();
+        self.published = View {
+            topology: self.topology.clone(),
+            schema: schema.clone(),
+            rings,
+        };
+        self.published.clone()
+    }
+
+    /// The nodes as of now, which may be newer than the last view.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Figures of the tablet cache.
+    pub const fn tablet_stats(&self) -> TabletStats {
+        self.cache.stats()
+    }
+
+    /// Tables left out at the last schema because there were too many.
+    pub const fn refused_tables(&self) -> usize {
+        self.refused_tables
+    }
+
+    /// The replica lists of a strategy, walked anew only if the ring changed.
+    fn ring_of(&self, strategy: &ReplicationStrategy) -> Option<Shared<RingReplicas>> {
+        if !strategy.routes_by_token() {
+            return None;
+        }
+        let ready = self.published.rings.iter().flatten();
+        let ready = ready
+            .into_iter()
+            .find(|ring| ring.is_of(&self.ring, strategy));
+        Some(ready.cloned().unwrap_or_else(|| {
+            let entries_max = self.limits.ring_entries_max;
+            Shared::new(RingReplicas::new(
+                &self.ring,
+                &self.topology,
+                strategy,
+                entries_max,
+            ))
+        }))
+    }
+
+    fn make_schema(&self) -> Schema {
+        let mut strategies: Vec<ReplicationStrategy> = Vec::new();
+        let mut tables: Vec<Option<Shared<Table>>> = Vec::new();
+        tables.resize_with(self.slots.len(), || None);
+        let mut by_name = Vec::new();
+        // Both maps are sorted, so the list comes out sorted by keyspace and name.
+        for keyspace in self.keyspaces.values() {
+            let known = strategies
+                .iter()
+                .position(|known| *known == keyspace.spec.strategy);
+            let strategy = known.unwrap_or(strategies.len());
+            if known.is_none() && !keyspace.spec.has_tablets {
+                strategies.push(keyspace.spec.strategy.clone());
+            }
+            for (place, spec) in keyspace.tables.values() {
+                let Some(slot) = self.slots.get(*place as usize) else {
+                    continue;
+                };
+                let placement = match &slot.tablets {
+                    Some(tablets) => Placement::Tablets(tablets.clone(), keyspace.spec.consistency),
+                    None => Placement::Ring(strategy),
+                };
+                let table = Shared::new(Table {
+                    handle: TableRef::new(*place, slot.generation),
+                    keyspace: keyspace.name.clone(),
+                    name: spec.name.clone(),
+                    partitioner: spec.partitioner,
+                    placement,
+                });
+                by_name.push(table.clone());
+                if let Some(entry) = tables.get_mut(*place as usize) {
+                    *entry = Some(table);
+                }
+            }
+        }
+        Schema {
+            tables: tables.into_boxed_slice(),
+            by_name: by_name.into_boxed_slice(),
+            strategies: strategies.into_boxed_slice(),
+        }
+    }
+
+    /// A place for a new table, with a generation that no table had there before.
+    fn take_slot(&mut self, has_tablets: bool) -> Option<u32> {
+        let place = match self.free_slots.pop() {
+            Some(place) => place,
+            None if self.slots.len() < self.limits.tables_max => {
+                let place = u32::try_from(self.slots.len()).ok()?;
+                self.slots.push(TableSlot::default());
+                place
+            }
+            None => return None,
+        };
+        let slot = self.slots.get_mut(place as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        let handle = TableRef::new(place, slot.generation);
+        slot.tablets = has_tablets.then(|| self.cache.add_table(handle));
+        Some(place)
+    }
+
+    fn free_slot(&mut self, place: u32) {
+        if let Some(slot) = self.slots.get_mut(place as usize) {
+            slot.tablets = None;
+            self.free_slots.push(place);
+        }
+        self.cache.remove_table(place as usize);
+    }
+}
