@@ -1,0 +1,447 @@
+//! messina-embassy against the contracts of [`Link`], [`Timer`] and [`Transport`], and against the
+//! traps of embassy-net that it promises to own: two stacks on a cable in memory, real time.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "embassy/cable.rs"]
+mod cable;
+
+use core::future::poll_fn;
+use core::net::{IpAddr, SocketAddr};
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+
+use bytes::BytesMut;
+use embassy_futures::join::join;
+use embassy_net::driver::LinkState;
+use embassy_net::tcp::{Error as TcpError, TcpSocket};
+use embassy_net::{Ipv4Address, Stack};
+use messina_core::drive::{Clock, Endpoint, Link, Name, Resolved, Target, Timer, Transport};
+use messina_core::error::{LinkError, LinkErrorKind};
+use messina_core::time::Instant;
+use messina_embassy::{
+    EmbassyLink, EmbassyTransport, Liveness, NO_FREE_SOCKET, Options, SocketBuffers, SocketPool,
+};
+
+use cable::{FAR, NOBODY, Rig, leak, on_cable, poll_once};
+
+type Pool = SocketPool<'static, 2>;
+
+const PORT: u16 = 9042;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn transport(
+    stack: Stack<'static>,
+    options: Options,
+) -> (EmbassyTransport<'static>, &'static Pool) {
+    let buffers = leak(SocketBuffers::<2, 2048, 1024>::new());
+    let pool: &'static Pool = leak(SocketPool::new(stack, buffers));
+    (EmbassyTransport::new(pool, options), pool)
+}
+
+fn with_liveness(probe_ms: u64, give_up_ms: u64) -> Options {
+    let liveness = Liveness::new(
+        Duration::from_millis(probe_ms),
+        Duration::from_millis(give_up_ms),
+    );
+    let mut options = Options::default();
+    options.liveness = Some(liveness);
+    options
+}
+
+fn far_socket(rig: Rig) -> TcpSocket<'static> {
+    TcpSocket::new(rig.far, leak([0; 4096]), leak([0; 4096]))
+}
+
+fn target(
+    transport: &EmbassyTransport<'_>,
+    address: Ipv4Address,
+    port: u16,
+    within: Duration,
+) -> Target {
+    let remote = SocketAddr::new(IpAddr::V4(address), port);
+    Target::new(
+        Endpoint::Addr(remote),
+        transport.clock().now().saturating_add(within),
+    )
+}
+
+/// Connects near to far; gives both ends.
+async fn pair(
+    rig: Rig,
+    transport: &EmbassyTransport<'static>,
+) -> (EmbassyLink<'static>, TcpSocket<'static>) {
+    let mut far = far_socket(rig);
+    let connecting = transport.connect(target(transport, FAR, PORT, PATIENCE));
+    let (link, accepted) = join(connecting, far.accept(PORT)).await;
+    accepted.unwrap();
+    (link.unwrap(), far)
+}
+
+async fn read(link: &mut EmbassyLink<'_>, capacity: usize) -> Result<BytesMut, LinkError> {
+    let mut into = BytesMut::with_capacity(capacity);
+    let len = poll_fn(|cx| link.poll_read(cx, &mut into)).await?;
+    assert_eq!(len, into.len());
+    Ok(into)
+}
+
+async fn write_all(link: &mut EmbassyLink<'_>, mut bytes: &[u8]) -> Result<(), LinkError> {
+    while !bytes.is_empty() {
+        let len = poll_fn(|cx| link.poll_write(cx, bytes)).await?;
+        assert!((1..=bytes.len()).contains(&len));
+        bytes = &bytes[len..];
+    }
+    Ok(())
+}
+
+async fn close(link: &mut EmbassyLink<'_>) -> Result<(), LinkError> {
+    poll_fn(|cx| link.poll_close(cx)).await
+}
+
+fn elapsed(since: Instant, transport: &EmbassyTransport<'_>) -> Duration {
+    transport.clock().now().saturating_since(since)
+}
+
+fn byte_at(position: usize) -> u8 {
+    (position.wrapping_mul(0x9E37_79B1) >> 24) as u8
+}
+
+#[test]
+fn bytes_pass_in_both_directions_at_once() {
+    const LEN: usize = 64 * 1024;
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        assert!(link.source_port().is_some());
+        assert_eq!(
+            link.source_port().unwrap().get(),
+            far.remote_endpoint().unwrap().port
+        );
+
+        let sent: Vec<u8> = (0..LEN).map(byte_at).collect();
+        let echo = async {
+            let mut buffer = [0; 700];
+            let mut echoed = 0;
+            while echoed < LEN {
+                let len = far.read(&mut buffer).await.unwrap();
+                let mut rest = &buffer[..len];
+                while !rest.is_empty() {
+                    rest = &rest[far.write(rest).await.unwrap()..];
+                }
+                echoed += len;
+            }
+        };
+        // One task, one waker, both directions pending, as a connection task does it.
+        let mut written = 0;
+        let mut received = BytesMut::new();
+        let pump = poll_fn(|cx| {
+            while written < LEN {
+                let Poll::Ready(len) = link.poll_write(cx, &sent[written..]) else {
+                    break;
+                };
+                written += len.unwrap();
+            }
+            loop {
+                received.reserve(333);
+                match link.poll_read(cx, &mut received) {
+                    Poll::Ready(len) => assert_ne!(len.unwrap(), 0),
+                    Poll::Pending if received.len() == LEN => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        join(pump, echo).await;
+        assert_eq!(received, sent);
+    });
+}
+
+#[test]
+fn a_read_keeps_to_the_spare_capacity() {
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        far.write(b"abcdef").await.unwrap();
+        far.flush().await.unwrap();
+        let mut into = BytesMut::with_capacity(8);
+        let capacity = into.capacity();
+        into.extend_from_slice(&vec![b'-'; capacity - 2]);
+        assert_eq!(poll_fn(|cx| link.poll_read(cx, &mut into)).await, Ok(2));
+        assert_eq!(into.capacity(), capacity);
+        assert_eq!(into[capacity - 2..], *b"ab");
+        assert_eq!(read(&mut link, 64).await.unwrap(), "cdef");
+    });
+}
+
+#[test]
+fn refused_silent_and_unplugged_are_told_apart() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let begin = transport.clock().now();
+        let refused = transport
+            .connect(target(&transport, FAR, 1, PATIENCE))
+            .await;
+        assert_eq!(refused.unwrap_err().kind(), LinkErrorKind::Refused);
+        assert!(elapsed(begin, &transport) < Duration::from_secs(1));
+
+        let wait = Duration::from_millis(300);
+        let begin = transport.clock().now();
+        let silent = transport
+            .connect(target(&transport, NOBODY, PORT, wait))
+            .await;
+        assert_eq!(silent.unwrap_err(), LinkError::TIMED_OUT);
+        assert!((wait..wait * 4).contains(&elapsed(begin, &transport)));
+
+        rig.cable.plug(LinkState::Down);
+        rig.near.wait_link_down().await;
+        let unplugged = transport.connect(target(&transport, FAR, PORT, wait)).await;
+        assert_eq!(unplugged.unwrap_err().kind(), LinkErrorKind::Unreachable);
+        assert_eq!(pool.free(), 2);
+
+        let elsewhere = Ipv4Address::new(192, 0, 2, 1);
+        rig.cable.plug(LinkState::Up);
+        rig.near.wait_link_up().await;
+        let no_route = transport
+            .connect(target(&transport, elsewhere, PORT, wait))
+            .await;
+        let kind = no_route.unwrap_err().kind();
+        assert!(
+            matches!(kind, LinkErrorKind::Unreachable | LinkErrorKind::TimedOut),
+            "{kind:?}"
+        );
+    });
+}
+
+#[test]
+fn the_end_of_the_peer_is_no_error_and_ours_may_follow() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        far.write(b"last words").await.unwrap();
+        far.close();
+        assert_eq!(read(&mut link, 64).await.unwrap(), "last words");
+        assert_eq!(read(&mut link, 64).await.unwrap(), "");
+        assert_eq!(read(&mut link, 64).await.unwrap(), "");
+        write_all(&mut link, b"answer").await.unwrap();
+        let mut answer = [0; 16];
+        assert_eq!(far.read(&mut answer).await, Ok(6));
+        close(&mut link).await.unwrap();
+        assert_eq!(far.read(&mut answer).await, Ok(0));
+        drop(link);
+        assert_eq!(pool.free(), 2);
+    });
+}
+
+#[test]
+fn a_reset_is_sticky() {
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        far.abort();
+        far.flush().await.unwrap();
+        let reset = LinkError::new(LinkErrorKind::Reset);
+        for _ in 0..2 {
+            assert_eq!(read(&mut link, 64).await, Err(reset));
+            assert_eq!(write_all(&mut link, b"x").await, Err(reset));
+            assert_eq!(poll_fn(|cx| link.poll_flush(cx)).await, Err(reset));
+            assert_eq!(close(&mut link).await, Err(reset));
+        }
+    });
+}
+
+#[test]
+fn closing_delivers_what_was_written_and_ends_reads() {
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        let sent: Vec<u8> = (0..1000).map(byte_at).collect();
+        write_all(&mut link, &sent).await.unwrap();
+        poll_fn(|cx| link.poll_flush(cx)).await.unwrap();
+        close(&mut link).await.unwrap();
+        assert_eq!(read(&mut link, 64).await.unwrap(), "");
+        let closed_by_us = LinkError::new(LinkErrorKind::ClosedByUs);
+        assert_eq!(write_all(&mut link, b"x").await, Err(closed_by_us));
+
+        let mut received = Vec::new();
+        let mut buffer = [0; 300];
+        loop {
+            match far.read(&mut buffer).await.unwrap() {
+                0 => break,
+                len => received.extend_from_slice(&buffer[..len]),
+            }
+        }
+        assert_eq!(received, sent);
+    });
+}
+
+#[test]
+fn closing_over_a_cut_cable_is_never_called_done() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, with_liveness(5_000, 20_000));
+        let (mut link, _far) = pair(rig, &transport).await;
+        rig.cable.cut(true);
+        // embassy-net's own write and flush both report success here.
+        write_all(&mut link, b"lost").await.unwrap();
+        let mut timer = transport.timer();
+        timer.arm(Some(
+            transport
+                .clock()
+                .now()
+                .saturating_add(Duration::from_millis(300)),
+        ));
+        let gave_up = poll_fn(|cx| {
+            if link.poll_close(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+            timer.poll_fired(cx).map(|()| true)
+        });
+        assert!(gave_up.await, "an unacknowledged close was called done");
+        drop(link);
+        assert_eq!(pool.free(), 2);
+    });
+}
+
+#[test]
+fn a_dropped_link_resets_the_peer_and_its_socket_connects_again() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let (kept, _kept_far) = pair(rig, &transport).await;
+        for round in 0..20_u8 {
+            let (mut link, mut far) = pair(rig, &transport).await;
+            assert_eq!(pool.free(), 0);
+            write_all(&mut link, &[round]).await.unwrap();
+            let mut byte = [0];
+            assert_eq!(far.read(&mut byte).await, Ok(1));
+            assert_eq!(byte, [round], "bytes of an earlier connection");
+            // The peer's delayed acknowledgement must not be what draws the reset.
+            embassy_time::Timer::after_millis(30).await;
+            drop(link);
+            // At once: the reset has not left when the next connect begins.
+            let again = transport.connect(target(&transport, FAR, PORT + 1, PATIENCE));
+            let (refused, end) = join(again, far.read(&mut byte)).await;
+            assert_eq!(refused.unwrap_err().kind(), LinkErrorKind::Refused);
+            assert_eq!(end, Err(TcpError::ConnectionReset));
+        }
+        drop(kept);
+        assert_eq!(pool.free(), 2);
+    });
+}
+
+#[test]
+fn an_abandoned_connect_gives_its_socket_back() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let mut first = transport.connect(target(&transport, NOBODY, PORT, PATIENCE));
+        let mut second = transport.connect(target(&transport, NOBODY, PORT, PATIENCE));
+        assert!(poll_once(Pin::new(&mut first)).is_pending());
+        assert!(poll_once(Pin::new(&mut second)).is_pending());
+        assert_eq!(pool.free(), 0);
+        let third = transport
+            .connect(target(&transport, FAR, PORT, PATIENCE))
+            .await;
+        assert_eq!(third.unwrap_err(), NO_FREE_SOCKET);
+        drop((first, second));
+        assert_eq!(pool.free(), 2);
+        let (_link, _far) = pair(rig, &transport).await;
+    });
+}
+
+#[test]
+fn keep_alive_lets_an_idle_connection_live() {
+    on_cable(async |rig| {
+        // A peer on smoltcp answers at most one probe a second.
+        let (transport, _) = transport(rig.near, with_liveness(500, 1_500));
+        let (mut link, mut far) = pair(rig, &transport).await;
+        embassy_time::Timer::after_millis(3_500).await;
+        far.write(b"still here").await.unwrap();
+        assert_eq!(read(&mut link, 64).await.unwrap(), "still here");
+    });
+}
+
+#[test]
+fn a_vanished_peer_times_out_and_a_pulled_plug_is_unreachable() {
+    for (plug, expected) in [
+        (LinkState::Up, LinkErrorKind::TimedOut),
+        (LinkState::Down, LinkErrorKind::Unreachable),
+    ] {
+        on_cable(async |rig| {
+            let (transport, _) = transport(rig.near, with_liveness(100, 400));
+            let (mut link, _far) = pair(rig, &transport).await;
+            rig.cable.cut(true);
+            rig.cable.plug(plug);
+            let begin = transport.clock().now();
+            assert_eq!(read(&mut link, 64).await.unwrap_err().kind(), expected);
+            let took = elapsed(begin, &transport);
+            assert!(took < Duration::from_secs(3), "{took:?}");
+        });
+    }
+}
+
+#[test]
+fn literal_names_resolve_and_others_fail_in_time() {
+    on_cable(async |rig| {
+        let mut options = Options::default();
+        options.resolve_timeout = Duration::from_millis(300);
+        let (transport, _) = transport(rig.near, options);
+        let found = transport.resolve(&Name::from("10.9.0.2")).await.unwrap();
+        let Resolved::Addrs(addrs) = found else {
+            panic!("{found:?}")
+        };
+        assert_eq!(addrs[..], [IpAddr::V4(FAR)]);
+
+        let begin = transport.clock().now();
+        let missing = transport
+            .resolve(&Name::from("node.invalid"))
+            .await
+            .unwrap_err();
+        let kind = missing.kind();
+        assert!(
+            matches!(kind, LinkErrorKind::Resolve | LinkErrorKind::TimedOut),
+            "{kind:?}"
+        );
+        assert!(elapsed(begin, &transport) < Duration::from_secs(2));
+
+        let by_name = Endpoint::Name {
+            host: Name::from("10.9.0.2"),
+            port: PORT,
+        };
+        let deadline = transport.clock().now().saturating_add(PATIENCE);
+        let mut far = far_socket(rig);
+        let connecting = transport.connect(Target::new(by_name, deadline));
+        let (link, accepted) = join(connecting, far.accept(PORT)).await;
+        accepted.unwrap();
+        link.unwrap();
+        let local = Endpoint::Local(Name::from("/run/socket"));
+        let nowhere = transport.connect(Target::new(local, deadline)).await;
+        assert_eq!(nowhere.unwrap_err().kind(), LinkErrorKind::Unreachable);
+    });
+}
+
+#[test]
+fn a_timer_is_level_triggered_never_early_and_may_be_moved() {
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let clock = transport.clock();
+        let mut timer = transport.timer();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(timer.poll_fired(&mut cx).is_pending(), "not armed");
+        timer.arm(Some(Instant::ZERO));
+        assert!(
+            timer.poll_fired(&mut cx).is_ready(),
+            "the past fires at once"
+        );
+        assert!(timer.poll_fired(&mut cx).is_ready(), "level-triggered");
+        for never in [None, Some(Instant::FAR_FUTURE)] {
+            timer.arm(never);
+            assert!(timer.poll_fired(&mut cx).is_pending());
+        }
+        for micros in [1, 999, 20_001] {
+            timer.arm(Some(Instant::FAR_FUTURE));
+            assert!(timer.poll_fired(&mut cx).is_pending());
+            let at = clock.now().saturating_add(Duration::from_micros(micros));
+            timer.arm(Some(at));
+            pin!(poll_fn(|cx| timer.poll_fired(cx))).await;
+            assert!(clock.now() >= at, "early");
+        }
+        assert_eq!(clock.wall_clock(), None);
+    });
+}
