@@ -45,6 +45,7 @@ pub use primitives::{
 };
 pub use reader::{ParseError, ParseErrorKind, Reader};
 pub use small_buffer::SmallBuffer;
+pub(crate) use values::IsUnset;
 pub use values::{EncodedValues, RawValue, Values, ValuesBuilder, ValuesIter};
 pub use writer::{EncodeError, EncodeErrorKind, Sink, int_length, length_prefixed, short_length};
 

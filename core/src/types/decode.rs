@@ -1,0 +1,326 @@
+//! Rust values that cells can become.
+//!
+//! The type is checked once per result ([`DecodeValue::type_check`]); decoding a cell of a type that
+//! was not checked is an error or a wrong value, never a panic. Text and bytes can borrow from the
+//! row.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::any::type_name;
+use core::hash::{BuildHasher, Hash};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::cell::{Elements, Fields, VectorElements, element_type, fixed, present};
+use super::{
+    ColumnType, Counter, CqlDate, CqlDecimal, CqlDuration, CqlTime, CqlTimestamp, CqlVarint,
+    DecodeValueError, MaybeEmpty, TypeMismatch, vint,
+};
+use crate::wire::{ParseErrorKind, Reader};
+
+/// A value that a cell of some CQL types can become.
+pub trait DecodeValue<'a>: Sized {
+    /// Whether cells of type `ty` can become one.
+    fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch>;
+
+    /// Reads a cell of type `ty`; null is `None`.
+    fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError>;
+}
+
+fn mismatch<T>(ty: &ColumnType) -> TypeMismatch {
+    TypeMismatch {
+        rust: type_name::<T>(),
+        cql: ty.clone(),
+    }
+}
+
+/// Implements the trait for types that need nothing of the column type.
+macro_rules! decode_plain {
+    ($($rust:ty: $($cql:pat_param)|+ => |$cell:ident| $value:expr;)+) => {$(
+        impl<'a> DecodeValue<'a> for $rust {
+            fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+                match ty {
+                    $($cql)|+ => Ok(()),
+                    _ => Err(mismatch::<Self>(ty)),
+                }
+            }
+
+            fn decode(_: &ColumnType, $cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+                $value
+            }
+        }
+    )+};
+}
+
+use ColumnType as Type;
+
+decode_plain! {
+    bool: Type::Boolean => |cell| Ok(fixed::<1>(cell)? != [0]);
+    i8: Type::TinyInt => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    i16: Type::SmallInt => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    i32: Type::Int => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    i64: Type::BigInt => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    f32: Type::Float => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    f64: Type::Double => |cell| Ok(Self::from_be_bytes(fixed(cell)?));
+    Counter: Type::Counter => |cell| Ok(Self(i64::from_be_bytes(fixed(cell)?)));
+    CqlVarint: Type::Varint => |cell| varint(present(cell)?);
+    i128: Type::Varint => |cell| {
+        Self::try_from(&varint(present(cell)?)?).map_err(|_| DecodeValueError::OutOfRange)
+    };
+    CqlDecimal: Type::Decimal => |cell| decimal(present(cell)?);
+    CqlDate: Type::Date => |cell| Ok(Self::from_wire(u32::from_be_bytes(fixed(cell)?)));
+    CqlTime: Type::Time => |cell| Ok(Self { nanoseconds: i64::from_be_bytes(fixed(cell)?) });
+    CqlTimestamp: Type::Timestamp => |cell| {
+        Ok(Self { milliseconds: i64::from_be_bytes(fixed(cell)?) })
+    };
+    CqlDuration: Type::Duration => |cell| duration(present(cell)?);
+    Uuid: Type::Uuid | Type::Timeuuid => |cell| Ok(Self::from_bytes(fixed(cell)?));
+    Ipv4Addr: Type::Inet => |cell| Ok(Self::from(fixed::<4>(cell)?));
+    Ipv6Addr: Type::Inet => |cell| Ok(Self::from(fixed::<16>(cell)?));
+    IpAddr: Type::Inet => |cell| match present(cell)?.len() {
+        4 => Ok(Self::from(fixed::<4>(cell)?)),
+        _ => Ok(Self::from(fixed::<16>(cell)?)),
+    };
+    &'a str: Type::Ascii | Type::Text => |cell| text(cell);
+    String: Type::Ascii | Type::Text => |cell| text(cell).map(Self::from);
+    &'a [u8]: Type::Blob | Type::Custom(_) | Type::Unknown(_) => |cell| {
+        cell.ok_or(DecodeValueError::Null)
+    };
+    Vec<u8>: Type::Blob | Type::Custom(_) | Type::Unknown(_) => |cell| {
+        cell.map(Self::from).ok_or(DecodeValueError::Null)
+    };
+    Bytes: Type::Blob | Type::Custom(_) | Type::Unknown(_) => |cell| {
+        cell.map(Self::copy_from_slice).ok_or(DecodeValueError::Null)
+    };
+}
+
+fn text(cell: Option<&[u8]>) -> Result<&str, DecodeValueError> {
+    let bytes = cell.ok_or(DecodeValueError::Null)?;
+    core::str::from_utf8(bytes).map_err(|_| {
+        Reader::new(bytes)
+            .error("text", ParseErrorKind::NotUtf8)
+            .into()
+    })
+}
+
+fn varint(bytes: &[u8]) -> Result<CqlVarint, DecodeValueError> {
+    CqlVarint::from_signed_bytes(bytes).ok_or(DecodeValueError::Empty)
+}
+
+fn decimal(bytes: &[u8]) -> Result<CqlDecimal, DecodeValueError> {
+    let mut reader = Reader::new(bytes);
+    let scale = reader.int("scale of decimal")?;
+    let too_short = DecodeValueError::Length {
+        expected: 5,
+        got: bytes.len(),
+    };
+    let unscaled = CqlVarint::from_signed_bytes(reader.rest()).ok_or(too_short)?;
+    Ok(CqlDecimal { unscaled, scale })
+}
+
+fn duration(bytes: &[u8]) -> Result<CqlDuration, DecodeValueError> {
+    let mut reader = Reader::new(bytes);
+    let mut part = |what| vint::parse_signed(&mut reader, what);
+    let (months, days) = (part("months of duration")?, part("days of duration")?);
+    let nanoseconds = part("nanoseconds of duration")?;
+    reader.finish("duration")?;
+    let narrow = |part: i64| i32::try_from(part).map_err(|_| DecodeValueError::OutOfRange);
+    Ok(CqlDuration {
+        months: narrow(months)?,
+        days: narrow(days)?,
+        nanoseconds,
+    })
+}
+
+impl<'a, T: DecodeValue<'a>> DecodeValue<'a> for Option<T> {
+    fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+        T::type_check(ty)
+    }
+
+    fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+        cell.map(|bytes| T::decode(ty, Some(bytes))).transpose()
+    }
+}
+
+impl<'a, T: DecodeValue<'a>> DecodeValue<'a> for MaybeEmpty<T> {
+    fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+        T::type_check(ty)
+    }
+
+    fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+        match cell {
+            Some([]) if !ty.has_zero_length_value() => Ok(Self::Empty),
+            cell => T::decode(ty, cell).map(Self::Value),
+        }
+    }
+}
+
+/// Hands each element of a list, set or vector to `take`.
+pub(super) fn decode_sequence<'a>(
+    ty: &ColumnType,
+    cell: Option<&'a [u8]>,
+    mut take: impl FnMut(&ColumnType, Option<&'a [u8]>) -> Result<(), DecodeValueError>,
+) -> Result<(), DecodeValueError> {
+    let cell = cell.ok_or(DecodeValueError::Null)?;
+    if let ColumnType::Vector(vector) = ty {
+        let mut elements = VectorElements::parse(vector, cell)?;
+        while let Some(element) = elements.next() {
+            take(&vector.element, Some(element?))?;
+        }
+        return elements.finish();
+    }
+    let Some(element_type) = element_type(ty) else {
+        return Err(TypeMismatch {
+            rust: "sequence",
+            cql: ty.clone(),
+        }
+        .into());
+    };
+    let mut elements = Elements::parse(cell, 1)?;
+    while let Some(element) = elements.next() {
+        take(element_type, element?)?;
+    }
+    elements.finish()
+}
+
+/// Hands each key and value of a map to `take`.
+pub(super) fn decode_map<'a>(
+    ty: &ColumnType,
+    cell: Option<&'a [u8]>,
+    mut take: impl FnMut(
+        (&ColumnType, Option<&'a [u8]>),
+        (&ColumnType, Option<&'a [u8]>),
+    ) -> Result<(), DecodeValueError>,
+) -> Result<(), DecodeValueError> {
+    let cell = cell.ok_or(DecodeValueError::Null)?;
+    let ColumnType::Map(types) = ty else {
+        return Err(TypeMismatch {
+            rust: "map",
+            cql: ty.clone(),
+        }
+        .into());
+    };
+    let mut elements = Elements::parse(cell, 2)?;
+    while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
+        take((&types.0, key?), (&types.1, value?))?;
+    }
+    elements.finish()
+}
+
+/// Implements the trait for collections of elements.
+macro_rules! decode_sequence {
+    ($([$($generics:tt)*] $rust:ty, $($cql:ident)|+ => $insert:ident;)+) => {$(
+        impl<'a, $($generics)*> DecodeValue<'a> for $rust {
+            fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+                match (ty, element_type(ty)) {
+                    ($(ColumnType::$cql(_))|+, Some(element)) => T::type_check(element),
+                    _ => Err(mismatch::<Self>(ty)),
+                }
+            }
+
+            fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+                let mut values = Self::default();
+                decode_sequence(ty, cell, |ty, element| {
+                    values.$insert(T::decode(ty, element)?);
+                    Ok(())
+                })?;
+                Ok(values)
+            }
+        }
+    )+};
+}
+
+decode_sequence! {
+    [T: DecodeValue<'a>] Vec<T>, List | Set | Vector => push;
+    [T: DecodeValue<'a> + Ord] BTreeSet<T>, Set => insert;
+    [T: DecodeValue<'a> + Eq + Hash, S: BuildHasher + Default] hashbrown::HashSet<T, S>, Set => insert;
+}
+
+/// Implements the trait for maps.
+macro_rules! decode_map {
+    ($([$($generics:tt)*] $rust:ty;)+) => {$(
+        impl<'a, $($generics)*> DecodeValue<'a> for $rust {
+            fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+                let ColumnType::Map(types) = ty else { return Err(mismatch::<Self>(ty)) };
+                K::type_check(&types.0)?;
+                V::type_check(&types.1)
+            }
+
+            fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+                let mut values = Self::default();
+                decode_map(ty, cell, |(key_type, key), (value_type, value)| {
+                    values.insert(K::decode(key_type, key)?, V::decode(value_type, value)?);
+                    Ok(())
+                })?;
+                Ok(values)
+            }
+        }
+    )+};
+}
+
+decode_map! {
+    [K: DecodeValue<'a> + Ord, V: DecodeValue<'a>] BTreeMap<K, V>;
+    [K: DecodeValue<'a> + Eq + Hash, V: DecodeValue<'a>, S: BuildHasher + Default]
+        hashbrown::HashMap<K, V, S>;
+}
+
+impl<'a, T: DecodeValue<'a>, const N: usize> DecodeValue<'a> for [T; N] {
+    fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+        match ty {
+            ColumnType::Vector(vector) if usize::try_from(vector.dimension) == Ok(N) => {
+                T::type_check(&vector.element)
+            }
+            _ => Err(mismatch::<Self>(ty)),
+        }
+    }
+
+    fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+        let values = Vec::<T>::decode(ty, cell)?;
+        Self::try_from(values).map_err(|values| DecodeValueError::Length {
+            expected: N,
+            got: values.len(),
+        })
+    }
+}
+
+/// Implements the trait for tuples of as many fields as the type has.
+macro_rules! decode_tuple {
+    ($count:literal: $($field:ident)+) => {
+        impl<'a, $($field: DecodeValue<'a>),+> DecodeValue<'a> for ($($field,)+) {
+            fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
+                let ColumnType::Tuple(types) = ty else { return Err(mismatch::<Self>(ty)) };
+                if types.len() != $count {
+                    return Err(mismatch::<Self>(ty));
+                }
+                let mut types = types.iter();
+                $(if let Some(ty) = types.next() {
+                    $field::type_check(ty)?;
+                })+
+                Ok(())
+            }
+
+            fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError> {
+                let cell = cell.ok_or(DecodeValueError::Null)?;
+                let ColumnType::Tuple(types) = ty else { return Err(mismatch::<Self>(ty).into()) };
+                let mut types = types.iter();
+                let mut fields = Fields::new(cell);
+                Ok(($({
+                    let field = types.next().ok_or_else(|| mismatch::<Self>(ty))?;
+                    $field::decode(field, fields.next()?)?
+                },)+))
+            }
+        }
+    };
+}
+
+decode_tuple!(1: A);
+decode_tuple!(2: A B);
+decode_tuple!(3: A B C);
+decode_tuple!(4: A B C D);
+decode_tuple!(5: A B C D E);
+decode_tuple!(6: A B C D E F);
+decode_tuple!(7: A B C D E F G);
+decode_tuple!(8: A B C D E F G H);
