@@ -4,9 +4,7 @@
 //! `cargo deny` is built into the target folder's `tools`, without optimisation: about one minute on two cores
 //! and one second to run. Its advisories are not asked for, their database is no package.
 
-use std::fs;
-
-use crate::command::{Failure, Outcome};
+use crate::command::Outcome;
 use crate::context::Context;
 use crate::system;
 
@@ -16,9 +14,6 @@ const OTHER_WORKSPACES: [&str; 3] = [
     "tests/fuzz/Cargo.toml",
     "tests/footprint/Cargo.toml",
 ];
-
-/// Crates whose features are each built alone before a release.
-const FEATURED: [&str; 3] = ["core", "transports/tokio", "bindings-wasm"];
 
 pub(crate) fn run(context: &Context) -> Outcome {
     context.cargo(["fmt", "--all", "--check"]).run()?;
@@ -74,55 +69,4 @@ fn other_workspaces(context: &Context) -> impl Iterator<Item = &'static str> {
     OTHER_WORKSPACES
         .into_iter()
         .filter(|manifest| context.path(manifest).exists())
-}
-
-/// Every feature of a crate alone, and none.
-pub(crate) fn features(context: &Context) -> Outcome {
-    for folder in FEATURED {
-        let manifest = context.path(folder).join("Cargo.toml");
-        let text = fs::read_to_string(&manifest)
-            .map_err(|error| Failure::new(format!("{}: {error}", manifest.display())))?;
-        let check = |features: &str| {
-            let run = context.cargo(["check", "--locked", "--no-default-features"]);
-            run.args(["--features", features, "--manifest-path"])
-                .arg(&manifest)
-                .run()
-        };
-        check("")?;
-        feature_names(&text).into_iter().try_for_each(check)?;
-    }
-    Ok(())
-}
-
-/// What would be published contains what it needs.
-pub(crate) fn packaging(context: &Context) -> Outcome {
-    context
-        .cargo(["package", "--locked", "--no-verify", "-p", "messina-core"])
-        .run()
-}
-
-/// The keys of the table `[features]`, without `default`.
-fn feature_names(manifest: &str) -> Vec<&str> {
-    manifest
-        .lines()
-        .skip_while(|line| line.trim() != "[features]")
-        .skip(1)
-        .take_while(|line| !line.starts_with('['))
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_alphanumeric()))
-        .filter_map(|line| Some(line.split_once('=')?.0.trim()))
-        .filter(|&name| name != "default")
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn feature_names_are_the_keys_of_their_table() {
-        let manifest = "[package]\nname = \"a\"\n\n[features]\ndefault = [\"std\"]\n## Words.\nstd = []\n\
-                        test-util = [\n  \"x\",\n]\n\n[dependencies]\nbytes = \"1\"\n";
-        assert_eq!(feature_names(manifest), ["std", "test-util"]);
-        assert!(feature_names("[package]\nname = \"a\"\n").is_empty());
-    }
 }

@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod embedded;
 mod interop;
+mod release;
 mod simulation;
 mod stage;
 mod system;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::context::{Context, Options};
-use crate::stage::{Plan, STAGES};
+use crate::stage::Plan;
 
 /// The project's own commands.
 #[derive(Debug, Parser)]
@@ -102,11 +103,7 @@ struct Common {
 }
 
 fn stage_names() -> clap::builder::PossibleValuesParser {
-    STAGES
-        .iter()
-        .map(|stage| stage.name)
-        .collect::<Vec<_>>()
-        .into()
+    stage::names().collect::<Vec<_>>().into()
 }
 
 fn main() -> ExitCode {

@@ -10,21 +10,23 @@ use std::time::Instant;
 
 use crate::command::Outcome;
 use crate::context::Context;
-use crate::{bench, checks, embedded, interop, simulation, system, targets, tests_on_host, wasm};
+use crate::{
+    bench, checks, embedded, interop, release, simulation, system, targets, tests_on_host, wasm,
+};
 
 /// The whole run may take this long in CI, whatever the stages' own budgets are.
 const TOTAL_MAX: Duration = Duration::from_secs(80 * 60);
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage {
-    pub(crate) name: &'static str,
+struct Stage {
+    name: &'static str,
     budget_minutes: u64,
     quick: bool,
     run: fn(&Context) -> Outcome,
 }
 
 /// In the order in which they run: what fails soonest and cheapest first.
-pub(crate) const STAGES: &[Stage] = &[
+const STAGES: &[Stage] = &[
     stage("set-up", 9, system::set_up),
     quick("checks", 8, checks::run),
     quick("tests", 8, tests_on_host::run),
@@ -38,8 +40,9 @@ pub(crate) const STAGES: &[Stage] = &[
 
 /// What `full` runs on top.
 const RELEASE_STAGES: &[Stage] = &[
-    stage("features", 20, checks::features),
-    stage("packaging", 10, checks::packaging),
+    stage("features", 20, release::features),
+    stage("msrv", 10, release::msrv),
+    stage("packaging", 10, release::packaging),
     stage("throughput", 20, bench::throughput),
 ];
 
@@ -61,6 +64,11 @@ const fn quick(name: &'static str, budget_minutes: u64, run: fn(&Context) -> Out
     }
 }
 
+/// The names of all stages, those of a release last.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    STAGES.iter().chain(RELEASE_STAGES).map(|stage| stage.name)
+}
+
 /// The stages of one run.
 #[derive(Debug)]
 pub(crate) struct Plan(Vec<Stage>);
@@ -80,7 +88,14 @@ impl Plan {
 
     pub(crate) fn named(names: &[String]) -> Self {
         let chosen = |stage: &&Stage| names.iter().any(|name| name == stage.name);
-        Self(STAGES.iter().filter(chosen).copied().collect())
+        Self(
+            STAGES
+                .iter()
+                .chain(RELEASE_STAGES)
+                .filter(chosen)
+                .copied()
+                .collect(),
+        )
     }
 
     /// A single command, without a budget to keep.
@@ -194,6 +209,7 @@ mod tests {
             names(Plan::named(&["wasm".to_owned(), "checks".to_owned()])),
             ["checks", "wasm"]
         );
+        assert_eq!(names(Plan::named(&["msrv".to_owned()])), ["msrv"]);
         assert_eq!(names(Plan::all()).len(), STAGES.len());
         assert_eq!(
             names(Plan::full()).len(),

@@ -40,7 +40,7 @@ fn without_std(context: &Context) -> Outcome {
             "--locked",
             "--no-default-features",
             "-e",
-            "normal,features",
+            "normal,dev,features",
         ]);
         let tree = tree.args(["-p", package, "-i", "messina-core"]).ask();
         let tree = tree.ok_or_else(|| Failure::new(format!("cargo tree -p {package} failed")))?;
