@@ -55,10 +55,16 @@ fn deny(context: &Context) -> Outcome {
         return Ok(());
     };
     for manifest in ["Cargo.toml"].into_iter().chain(other_workspaces(context)) {
-        let run = context
+        context
             .run(&deny)
-            .args(["--locked", "--manifest-path", manifest, "check"]);
-        run.args(["--config", "deny.toml", "licenses", "bans", "sources"])
+            .args([
+                "--locked",
+                "--config",
+                "deny.toml",
+                "--manifest-path",
+                manifest,
+            ])
+            .args(["check", "licenses", "bans", "sources"])
             .run()?;
     }
     Ok(())

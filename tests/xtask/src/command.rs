@@ -8,7 +8,8 @@ use core::time::Duration;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Instant;
 use std::{fs, io};
@@ -108,23 +109,18 @@ impl<'a> Run<'a> {
         self.command.stdout(Stdio::piped());
         let mut child = self.spawn()?;
         let output = child.stdout.take();
-        let reader = thread::spawn(move || {
-            let mut text = String::new();
-            for line in output
-                .into_iter()
-                .flat_map(|output| BufReader::new(output).lines())
-            {
-                let Ok(line) = line else { break };
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines(output) {
                 println!("{line}");
-                text.push_str(&line);
-                text.push('\n');
+                if sender.send(line).is_err() {
+                    return;
+                }
             }
-            text
         });
         let status = self.wait(&mut child)?;
-        let text = reader
-            .join()
-            .map_err(|_| Failure::new("the reader of a command's output failed"))?;
+        let text = read_to_end(&receiver, OUTPUT_END_MAX)
+            .ok_or_else(|| Failure::new(format!("left a process that holds its output: {self}")))?;
         self.check(status)?;
         Ok(text)
     }
@@ -201,6 +197,28 @@ impl fmt::Display for Run<'_> {
     }
 }
 
+/// How long after its end a command's output may stay open.
+const OUTPUT_END_MAX: Duration = Duration::from_secs(10);
+
+fn lines(output: Option<ChildStdout>) -> impl Iterator<Item = String> {
+    output
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines().map_while(Result::ok))
+}
+
+/// All lines until the sender is gone; `None` if it is not gone in time.
+fn read_to_end(receiver: &Receiver<String>, limit: Duration) -> Option<String> {
+    let deadline = Instant::now() + limit;
+    let mut text = String::new();
+    loop {
+        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => text.extend([line.as_str(), "\n"]),
+            Err(RecvTimeoutError::Disconnected) => return Some(text),
+            Err(RecvTimeoutError::Timeout) => return None,
+        }
+    }
+}
+
 /// Adds up the closing lines of cargo's test binaries.
 fn tests_passed(output: &str) -> u64 {
     output
@@ -225,9 +243,9 @@ impl Server {
             .stdout
             .take()
             .ok_or_else(|| Failure::new("the output is taken already"))?;
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
+            for line in lines(Some(output)) {
                 // Later lines have no receiver any more; reading on keeps the pipe from filling.
                 let _ = sender.send(line);
             }
@@ -332,6 +350,25 @@ mod tests {
             Some("word")
         );
         assert_eq!(context.run("false").ask(), None);
+    }
+
+    #[test]
+    fn output_is_read_to_its_end_but_not_for_ever() {
+        let context = context();
+        let run = context.run("sh").args(["-c", "seq 1 2000"]);
+        let text = run.run_and_read().expect("success");
+        assert_eq!(
+            (text.lines().count(), text.lines().last()),
+            (2000, Some("2000"))
+        );
+        let (sender, receiver) = mpsc::channel();
+        sender.send("line".to_owned()).expect("a receiver");
+        assert_eq!(read_to_end(&receiver, Duration::from_millis(1)), None);
+        drop(sender);
+        assert_eq!(
+            read_to_end(&receiver, Duration::from_secs(1)).as_deref(),
+            Some("")
+        );
     }
 
     #[test]

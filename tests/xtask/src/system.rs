@@ -97,7 +97,8 @@ pub(crate) fn cargo_deny(context: &Context) -> Outcome<Option<PathBuf>> {
         .arg("--root")
         .arg(&tools)
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
-        .env_unshown("CARGO_TARGET_DIR", tools.join("build"))
+        // Into a temporary folder, which cargo deletes: only the program is kept.
+        .env_remove("CARGO_TARGET_DIR")
         .run()?;
     Ok(Some(program))
 }
