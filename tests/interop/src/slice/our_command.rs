@@ -198,13 +198,14 @@ impl Trial<'_> {
     }
 
     fn wrong_password(&self) -> Result<((), String)> {
-        let wrong = Credentials::new("cassandra", "wrong");
+        let secret = "not-the-Password-4711";
+        let wrong = Credentials::new("cassandra", secret);
         let mut query = self.messina.query(&self.contact(), Some(&wrong));
         query.arg("SELECT key FROM system.local");
         let error = command::refusal(&mut query, self.folder(), "wrong_password")?;
         ensure!(error["kind"] == "auth", "the error is {error}");
         ensure!(
-            !error.to_string().contains("wrong\""),
+            !error.to_string().contains(secret),
             "the password is in {error}"
         );
         Ok(((), one_line(&error)))
