@@ -4,6 +4,8 @@
 
 #[path = "embassy/cable.rs"]
 mod cable;
+#[path = "embassy/relay.rs"]
+mod relay;
 
 use core::future::poll_fn;
 use core::net::{IpAddr, SocketAddr};
@@ -13,6 +15,7 @@ use core::time::Duration;
 
 use bytes::BytesMut;
 use embassy_futures::join::join;
+use embassy_futures::select::select;
 use embassy_net::driver::LinkState;
 use embassy_net::tcp::{Error as TcpError, TcpSocket};
 use embassy_net::{Ipv4Address, Stack};
@@ -23,7 +26,10 @@ use messina_embassy::{
     EmbassyLink, EmbassyTransport, Liveness, NO_FREE_SOCKET, Options, SocketBuffers, SocketPool,
 };
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use cable::{FAR, NOBODY, Rig, leak, on_cable, poll_once};
+use relay::relay;
 
 type Pool = SocketPool<'static, 2>;
 
@@ -152,6 +158,37 @@ fn bytes_pass_in_both_directions_at_once() {
         });
         join(pump, echo).await;
         assert_eq!(received, sent);
+    });
+}
+
+#[test]
+fn a_server_on_the_host_is_reached_through_the_relay() {
+    on_cable(async |rig| {
+        let server = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .unwrap();
+        let port = server.local_addr().unwrap().port();
+        let serve = async {
+            for _ in 0..6 {
+                let (mut stream, _) = server.accept().await.unwrap();
+                let mut word = [0; 5];
+                stream.read_exact(&mut word).await.unwrap();
+                word.reverse();
+                stream.write_all(&word).await.unwrap();
+            }
+        };
+        let (transport, _) = transport(rig.near, Options::default());
+        let client = async {
+            for _ in 0..6 {
+                let connecting = transport.connect(target(&transport, FAR, port, PATIENCE));
+                let mut link = connecting.await.unwrap();
+                write_all(&mut link, b"hello").await.unwrap();
+                assert_eq!(read(&mut link, 64).await.unwrap(), "olleh");
+                assert_eq!(read(&mut link, 64).await.unwrap(), "");
+                close(&mut link).await.unwrap();
+            }
+        };
+        select(relay(rig, port), join(serve, client)).await;
     });
 }
 
@@ -382,7 +419,7 @@ fn literal_names_resolve_and_others_fail_in_time() {
         let mut options = Options::default();
         options.resolve_timeout = Duration::from_millis(300);
         let (transport, _) = transport(rig.near, options);
-        let found = transport.resolve(&Name::from("10.9.0.2")).await.unwrap();
+        let found = transport.resolve(&Name::from("127.0.0.1")).await.unwrap();
         let Resolved::Addrs(addrs) = found else {
             panic!("{found:?}")
         };
@@ -401,7 +438,7 @@ fn literal_names_resolve_and_others_fail_in_time() {
         assert!(elapsed(begin, &transport) < Duration::from_secs(2));
 
         let by_name = Endpoint::Name {
-            host: Name::from("10.9.0.2"),
+            host: Name::from("127.0.0.1"),
             port: PORT,
         };
         let deadline = transport.clock().now().saturating_add(PATIENCE);

@@ -54,7 +54,7 @@ impl<'d> EmbassyLink<'d> {
         let silent_for = time::now().saturating_since(self.last_heard);
         let silent = self
             .liveness
-            .is_some_and(|liveness| silent_for >= liveness.give_up_after);
+            .is_some_and(|liveness| silent_for >= liveness.surely_silent_after());
         let error = if silent || !self.network.is_up() {
             self.network.silence()
         } else {

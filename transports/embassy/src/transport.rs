@@ -19,8 +19,8 @@ use crate::time::{self, EmbassyClock, EmbassyTimer};
 /// How a peer that vanished without a word is noticed: TCP keep-alive and timeout, which are only
 /// right together.
 ///
-/// A connection that ends within `give_up_after` of the last byte read is reported as reset,
-/// later as timed out. Keep `give_up_after` above the driver's heartbeat interval and this is exact.
+/// A connection that is lost within `give_up_after` of the last byte read (less a second) is
+/// reported as reset, later as timed out. With a heartbeat more often than that, this is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Liveness {
@@ -44,6 +44,13 @@ impl Liveness {
             probe_every,
             give_up_after: longest,
         }
+    }
+
+    /// The stack counts from the arrival of a segment, this crate from the moment it was read,
+    /// which is a little later; the difference must not turn a silence into a reset.
+    pub(crate) fn surely_silent_after(self) -> Duration {
+        let reading_lag = (self.give_up_after / 4).min(Duration::from_secs(1));
+        self.give_up_after.saturating_sub(reading_lag)
     }
 
     pub(crate) fn in_ticks(self) -> (embassy_time::Duration, embassy_time::Duration) {

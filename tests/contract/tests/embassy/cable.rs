@@ -14,11 +14,12 @@ use embassy_net_driver_channel as channel;
 use embassy_time::{Duration, with_timeout};
 
 /// Address of the near stack.
-pub(crate) const NEAR: Ipv4Address = Ipv4Address::new(10, 9, 0, 1);
-/// Address of the far stack.
-pub(crate) const FAR: Ipv4Address = Ipv4Address::new(10, 9, 0, 2);
+pub(crate) const NEAR: Ipv4Address = Ipv4Address::new(127, 0, 0, 100);
+/// Address of the far stack: that of a node on the host, so that what the node tells of itself is
+/// true on the cable too (see [`relay`]).
+pub(crate) const FAR: Ipv4Address = Ipv4Address::new(127, 0, 0, 1);
 /// An address in the same network that no one has.
-pub(crate) const NOBODY: Ipv4Address = Ipv4Address::new(10, 9, 0, 99);
+pub(crate) const NOBODY: Ipv4Address = Ipv4Address::new(127, 0, 0, 99);
 
 const MTU: usize = 1514;
 const FRAMES: usize = 8;
