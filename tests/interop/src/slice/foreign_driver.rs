@@ -1,8 +1,9 @@
 //! scylla-driver, ScyllaDB's Python driver, against `messina sim`.
 //!
-//! It must find the cluster shard aware, connect to every shard, create a schema, write and read
-//! 1,000 rows, and page. Where its requests arrived is told by the simulator's counters: after
-//! learning, at the owning node and shard. Once for each version of tablet routing.
+//! It must find the cluster shard aware, connect to every shard, create schema, write and read
+//! 1,000 rows a table, and page. Where its requests arrived is told by the simulator's counters:
+//! after learning, at the owning node and shard, and at the leader where one must be. Once for each
+//! version of tablet routing.
 
 use core::time::Duration;
 use std::{fs, path::Path, thread, time::Instant};
@@ -26,32 +27,44 @@ const SHARDS: u32 = 4;
 /// Share of warm requests that must arrive where they belong.
 const OWNER_SHARE_MIN: f64 = 0.995;
 
-/// The versions of tablet routing that the simulator is told to offer.
-const TABLETS: [&str; 2] = ["v1", "v2"];
+/// The versions of tablet routing that the simulator is told to offer, and the kinds of table
+/// that each is tried with: leaders are told by version 2 alone.
+const TABLETS: [(&str, &[&str]); 2] = [
+    ("v1", &["eventual", "vnode"]),
+    ("v2", &["eventual", "strong", "vnode"]),
+];
 
 /// Runs the simulator and the driver once for each version of tablet routing.
 pub(super) fn run(target: &Target, report: &mut Report, messina: &Messina, python: &Python) {
-    for tablets in TABLETS {
+    for (tablets, kinds) in TABLETS {
         report.part(&format!(
             "scylla-driver against messina sim, tablets {tablets}"
         ));
-        one(target, report, messina, python, tablets);
+        let simulator = report.step("start the simulator", || {
+            let folder = target.run_folder(&format!("sim-{tablets}"))?;
+            let simulator = Simulator::start(messina, &folder, tablets)?;
+            let saw = format!("{NODES} nodes of {SHARDS} shards at {}", simulator.contact);
+            Ok((simulator, saw))
+        });
+        if let Some(simulator) = simulator {
+            visit(target, report, simulator, python, tablets, kinds);
+        }
     }
 }
 
-fn one(target: &Target, report: &mut Report, messina: &Messina, python: &Python, tablets: &str) {
-    let simulator = report.step("start the simulator", || {
-        let folder = target.run_folder(&format!("sim-{tablets}"))?;
-        let simulator = Simulator::start(messina, &folder, tablets)?;
-        let saw = format!("{NODES} nodes of {SHARDS} shards at {}", simulator.contact);
-        Ok((simulator, saw))
-    });
-    let Some(simulator) = simulator else { return };
+fn visit(
+    target: &Target,
+    report: &mut Report,
+    simulator: Simulator,
+    python: &Python,
+    tablets: &str,
+    kinds: &[&str],
+) {
     let saw = report.step("scylla-driver runs through", || {
-        simulator.visit(python, target)
+        simulator.visit(python, target, kinds)
     });
     match saw {
-        Some(saw) => judge(report, &saw, tablets),
+        Some(saw) => judge(report, &saw, tablets, kinds),
         None => report::say(simulator.process.output_tail(30)),
     }
     report.step("stop the simulator", || {
@@ -62,7 +75,7 @@ fn one(target: &Target, report: &mut Report, messina: &Messina, python: &Python,
 }
 
 /// Judges what the driver's script reported.
-fn judge(report: &mut Report, saw: &Value, tablets: &str) {
+fn judge(report: &mut Report, saw: &Value, tablets: &str, kinds: &[&str]) {
     report.step("it is shard aware", || shard_aware(saw));
     report.step("it speaks the offered tablet routing", || {
         let wanted = format!("tablets_routing_{tablets}");
@@ -72,17 +85,17 @@ fn judge(report: &mut Report, saw: &Value, tablets: &str) {
             "agreed on {}",
             saw["extensions"]
         );
-        let learned = number(saw, "tablets_learned")?;
-        ensure!(learned > 0, "no tablet learned");
-        Ok((
-            (),
-            format!("agreed on {}, {learned} tablets learned", saw["extensions"]),
-        ))
+        Ok(((), format!("agreed on {}", saw["extensions"])))
     });
-    report.step("1,000 rows written and read", || rows_as_written(saw));
-    report.step("it reaches the owners, by the simulator's counters", || {
-        owners(saw)
-    });
+    for kind in kinds {
+        let table = &saw["tables"][kind];
+        report.step(&format!("{kind}: rows as written"), || {
+            rows_as_written(table)
+        });
+        report.step(&format!("{kind}: where warm reads arrived"), || {
+            owners(table, kind)
+        });
+    }
 }
 
 fn shard_aware(saw: &Value) -> Result<((), String)> {
@@ -110,57 +123,65 @@ fn shard_aware(saw: &Value) -> Result<((), String)> {
     ))
 }
 
-fn rows_as_written(saw: &Value) -> Result<((), String)> {
+fn rows_as_written(table: &Value) -> Result<((), String)> {
     let rows = ROWS as u64;
-    let wanted = [
-        ("written", rows),
-        ("different", 0),
-        ("different_when_warm", 0),
-        ("paged_rows", rows),
-        ("paged_missing", 0),
-        ("count", rows),
-    ];
-    for (name, expected) in wanted {
-        let got = number(saw, name)?;
-        ensure!(got == expected, "{name} is {got}, wanted {expected}");
+    let expect = |value: &Value, name: &str, wanted: u64| -> Result<()> {
+        let got = number(value, name)?;
+        ensure!(got == wanted, "{name} is {got}, wanted {wanted}");
+        Ok(())
+    };
+    expect(table, "written", rows)?;
+    expect(table, "different", 0)?;
+    expect(table, "different_when_warm", 0)?;
+    let scan = &table["scan"];
+    if scan.is_null() {
+        return Ok(((), format!("{rows}, read twice")));
     }
-    let pages = number(saw, "pages")?;
+    expect(scan, "rows", rows)?;
+    expect(scan, "missing", 0)?;
+    expect(scan, "count", rows)?;
+    let pages = number(scan, "pages")?;
     ensure!(pages >= rows / 100, "{rows} rows in {pages} pages of 100");
     Ok((
         (),
-        format!("twice, every value as written; {pages} pages; COUNT(*) = {rows}"),
+        format!("{rows}, read twice and in {pages} pages; COUNT(*) = {rows}"),
     ))
 }
 
-/// What the simulator's counters say of the warm round: reads by key, each at its owner.
-fn owners(saw: &Value) -> Result<((), String)> {
+/// What the simulator's counters say of the warm round, in which each row was read by its key.
+fn owners(table: &Value, kind: &str) -> Result<((), String)> {
     let during = |name: &str| -> Result<u64> {
-        let after = sum(&saw["stats_after_warm"], name)?;
-        let before = sum(&saw["stats_before_warm"], name)?;
+        let (before, after) = (sum(&table["before"], name)?, sum(&table["after"], name)?);
         after
             .checked_sub(before)
             .with_context(|| format!("{name} went down"))
     };
     let requests = during("requests")?;
     ensure!(
-        requests >= ROWS as u64,
+        requests == ROWS as u64,
         "{requests} requests for {ROWS} reads"
     );
-    let share = |name: &str| -> Result<f64> { Ok(during(name)? as f64 / ROWS as f64) };
-    let (node, shard) = (share("owner_node")?, share("owner_shard")?);
-    let enough = OWNER_SHARE_MIN..=1.0;
-    ensure!(
-        enough.contains(&node) && enough.contains(&shard),
-        "owner node {node:.4}, owner shard {shard:.4} of {ROWS} warm reads"
-    );
+    let share = |name: &str| -> Result<f64> {
+        let share = during(name)? as f64 / ROWS as f64;
+        ensure!(
+            share >= OWNER_SHARE_MIN,
+            "{name}: {share:.4} of {ROWS} warm reads"
+        );
+        Ok(share * 100.0)
+    };
+    let (node, shard) = (share("at_owner_node")?, share("at_owner_shard")?);
+    let mut saw = format!("{node:.1} % at the owning node, {shard:.1} % at the owning shard");
+    if kind == "strong" {
+        let leader = share("at_leader")?;
+        saw.push_str(&format!(", {leader:.1} % at the leader"));
+    }
+    let learned = number(table, "tablets_learned")?;
+    let has_tablets = kind != "vnode";
+    ensure!(has_tablets == (learned > 0), "{learned} tablets learned");
     let forwarded = during("forwarded")?;
     Ok((
         (),
-        format!(
-            "{:.1} % at the owning node, {:.1} % at the owning shard, {forwarded} forwarded",
-            node * 100.0,
-            shard * 100.0
-        ),
+        format!("{saw}, {forwarded} forwarded; {learned} tablets learned"),
     ))
 }
 
@@ -221,11 +242,11 @@ impl Simulator {
     }
 
     /// Runs the driver's script; its report and a line about it.
-    fn visit(&self, python: &Python, target: &Target) -> Result<(Value, String)> {
+    fn visit(&self, python: &Python, target: &Target, kinds: &[&str]) -> Result<(Value, String)> {
         let mut script = python.script("shard_aware_rows.py");
         script
             .args(["--contact", &self.contact, "--control", &self.control])
-            .args(["--rows", &ROWS.to_string()]);
+            .args(["--rows", &ROWS.to_string(), "--kinds", &kinds.join(",")]);
         let folder = target.run_folder("shard-aware-rows")?;
         let limit = Duration::from_secs(90);
         let finished = process::run(&mut script, &folder, "shard_aware_rows", limit)?
