@@ -514,3 +514,747 @@ impl Iterator for Tour {
 const STEPS: [usize; 8] = [
     65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579, 65_581,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::topology::tests::spec;
+    use super::super::*;
+    use super::{STEPS, Tour};
+    use crate::wire::Consistency;
+    use std::boxed::Box;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+    use std::{format, vec};
+    use uuid::Uuid;
+
+    /// What connections there are, by node number.
+    #[derive(Default)]
+    struct Fake {
+        in_flight: BTreeMap<u8, u32>,
+        unconnected: BTreeSet<u8>,
+    }
+
+    /// Nodes stand under their number less one.
+    fn number(idx: NodeIdx) -> u8 {
+        idx.value() as u8 + 1
+    }
+
+    impl Load for Fake {
+        fn in_flight(&self, node: NodeIdx, _: Option<ShardIdx>) -> u32 {
+            self.in_flight.get(&number(node)).copied().unwrap_or(0)
+        }
+
+        fn is_connected(&self, node: NodeIdx) -> bool {
+            !self.unconnected.contains(&number(node))
+        }
+    }
+
+    /// Racks r1 and r2 of data centre a, and data centre b.
+    const NODES: [(u8, &str, &str); 6] = [
+        (1, "a", "r1"),
+        (2, "a", "r1"),
+        (3, "a", "r2"),
+        (4, "a", "r2"),
+        (5, "b", "r1"),
+        (6, "b", "r1"),
+    ];
+
+    fn writer(nodes: &[(u8, &str, &str)]) -> ViewWriter {
+        let mut writer = ViewWriter::new(RoutingLimits::default(), 7);
+        let specs: Vec<_> = nodes
+            .iter()
+            .map(|&(n, dc, rack)| spec(n, dc, rack, &[i64::from(n) * 100]))
+            .collect();
+        for idx in writer.set_nodes(&specs).added {
+            writer.set_shard_map(idx, ShardMap::new(8, 12).ok());
+        }
+        let factors = Box::new([("a".into(), 2), ("b".into(), 1)]);
+        let keyspace = |name: &str, has_tablets, consistency| KeyspaceSpec {
+            name: name.into(),
+            strategy: ReplicationStrategy::NetworkTopology {
+                factors: factors.clone(),
+            },
+            has_tablets,
+            consistency,
+        };
+        let table = || {
+            let partitioner = Some(Partitioner::Murmur3);
+            vec![TableSpec {
+                name: "t".into(),
+                id: Uuid::from_u128(1),
+                partitioner,
+            }]
+        };
+        let (eventual, strong) = (KeyspaceConsistency::Eventual, KeyspaceConsistency::Strong);
+        writer.put_keyspace(keyspace("eventual", true, eventual), table());
+        writer.put_keyspace(keyspace("strong", true, strong), table());
+        writer.put_keyspace(keyspace("vnode", false, eventual), table());
+        writer
+    }
+
+    fn learn(
+        writer: &mut ViewWriter,
+        keyspace: &str,
+        version: Option<u64>,
+        replicas: &[(u8, u16)],
+    ) {
+        let replica = |&(n, shard): &(u8, u16)| LearnedReplica {
+            host_id: Uuid::from_u128(u128::from(n)),
+            shard,
+        };
+        let replicas = replicas.iter().map(replica).collect();
+        let version = version.map(TabletVersion::new);
+        let tablet = LearnedTablet::new(0, 1000, version, replicas).unwrap();
+        let handle = writer.view().table_by_name(keyspace, "t").unwrap().handle();
+        writer.learn(handle, &tablet);
+    }
+
+    fn request(view: &View, keyspace: &str, token: i64, consistency: Consistency) -> RouteRequest {
+        RouteRequest {
+            table: view.table_by_name(keyspace, "t").map(Table::handle),
+            token: Some(Token::new(token)),
+            consistency,
+            is_lwt: false,
+        }
+    }
+
+    fn policy(dc: &str, rack: &str, dc_failover: bool) -> Policy {
+        let named = |name: &str| (!name.is_empty()).then(|| name.into());
+        Policy {
+            preferred_dc: named(dc),
+            preferred_rack: named(rack),
+            dc_failover,
+            shuffle: false,
+            ..Policy::default()
+        }
+    }
+
+    fn letter(reason: Reason) -> char {
+        match reason {
+            Reason::Leader => 'L',
+            Reason::Rack => 'R',
+            Reason::Dc => 'D',
+            Reason::Remote => 'F',
+            Reason::Any => 'a',
+        }
+    }
+
+    /// The replicas of a plan in order, other nodes as a set behind: "3D/7 1D/0 | 2 4".
+    fn show(plan: &Plan) -> String {
+        let (mut replicas, mut others) = (Vec::new(), BTreeSet::new());
+        for target in plan.targets() {
+            let (n, shard) = (number(target.node), target.shard);
+            if target.reason == Reason::Any {
+                assert_eq!(shard, None);
+                others.insert(n.to_string());
+            } else {
+                let shard = shard.map_or(String::new(), |shard| format!("/{shard}"));
+                replicas.push(format!("{n}{}{shard}", letter(target.reason)));
+            }
+        }
+        let others = others.into_iter().collect::<Vec<_>>().join(" ");
+        format!("{} | {others}", replicas.join(" ")).trim().into()
+    }
+
+    fn order(plan: &Plan) -> Vec<u8> {
+        plan.targets()
+            .iter()
+            .map(|target| number(target.node))
+            .collect()
+    }
+
+    #[test]
+    fn replicas_come_by_distance_then_other_nodes() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "eventual", None, &[(5, 1), (3, 2), (1, 3)]);
+        let view = writer.view();
+        let request = request(&view, "eventual", 50, Consistency::LocalQuorum);
+        let table = [
+            // Without a preference every node is local; the order is the listed one.
+            ("", "", false, "5D/1 3D/2 1D/3 | 2 4 6"),
+            ("", "r1", false, "5D/1 3D/2 1D/3 | 2 4 6"),
+            ("a", "", false, "3D/2 1D/3 | 2 4"),
+            ("a", "", true, "3D/2 1D/3 5F/1 | 2 4 6"),
+            ("a", "r1", false, "1R/3 3D/2 | 2 4"),
+            ("a", "r2", true, "3R/2 1D/3 5F/1 | 2 4 6"),
+            ("a", "r9", false, "3D/2 1D/3 | 2 4"),
+            ("b", "", false, "5D/1 | 6"),
+            ("b", "r1", true, "5R/1 3F/2 1F/3 | 2 4 6"),
+            ("nowhere", "", false, "|"),
+            ("nowhere", "r1", true, "5F/1 3F/2 1F/3 | 2 4 6"),
+        ];
+        for (dc, rack, failover, expected) in table {
+            let policy = policy(dc, rack, failover);
+            for entropy in 0..20 {
+                let plan = plan(&view, &request, &policy, &Fake::default(), entropy, 0);
+                assert_eq!(show(&plan), expected, "{dc}/{rack} failover {failover}");
+                assert_eq!((plan.source(), plan.leader()), (Source::Tablet, None));
+            }
+        }
+    }
+
+    #[test]
+    fn other_nodes_come_by_distance_too() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "eventual", None, &[(4, 0)]);
+        let view = writer.view();
+        let request = request(&view, "eventual", 50, Consistency::One);
+        let policy = Policy {
+            shuffle: true,
+            ..policy("a", "r1", true)
+        };
+        let mut seen = BTreeSet::new();
+        for entropy in 0..200 {
+            let order = order(&plan(
+                &view,
+                &request,
+                &policy,
+                &Fake::default(),
+                entropy,
+                0,
+            ));
+            let place = |n: u8| order.iter().position(|&found| found == n).unwrap();
+            assert_eq!((place(4), order[3], order.len()), (0, 3, 6));
+            assert!(place(1) < 3 && place(2) < 3 && place(5) > 3 && place(6) > 3);
+            seen.insert(order);
+        }
+        assert_eq!(seen.len(), 4);
+    }
+
+    #[test]
+    fn unknown_tablets_and_tokens_go_to_live_local_nodes() {
+        let mut writer = writer(&NODES);
+        writer.set_up(
+            writer
+                .topology()
+                .node_by_host_id(Uuid::from_u128(2))
+                .unwrap(),
+            false,
+        );
+        writer.set_enabled(
+            writer
+                .topology()
+                .node_by_host_id(Uuid::from_u128(3))
+                .unwrap(),
+            false,
+        );
+        let view = writer.view();
+        let mut unconnected = Fake::default();
+        unconnected.unconnected.insert(1);
+        let known = request(&view, "eventual", 50, Consistency::One);
+        let rows = [
+            known,
+            RouteRequest {
+                token: None,
+                ..known
+            },
+            RouteRequest {
+                table: None,
+                ..known
+            },
+            request(&view, "absent", 50, Consistency::One),
+        ];
+        for request in rows {
+            for entropy in 0..30 {
+                let policy = Policy {
+                    shuffle: true,
+                    ..policy("a", "", false)
+                };
+                let found = plan(&view, &request, &policy, &Fake::default(), entropy, 0);
+                assert_eq!(
+                    (show(&found), found.source()),
+                    ("| 1 4".into(), Source::None)
+                );
+                let found = plan(&view, &request, &policy, &unconnected, entropy, 0);
+                assert_eq!(order(&found), [4, 1], "without a connection comes last");
+            }
+        }
+    }
+
+    #[test]
+    fn vnode_tables_use_the_ring_and_each_nodes_own_shards() {
+        let mut writer = writer(&NODES);
+        let idx = |n: u8| {
+            writer
+                .topology()
+                .node_by_host_id(Uuid::from_u128(n.into()))
+                .unwrap()
+        };
+        let (two, three) = (idx(2), idx(3));
+        writer.set_shard_map(three, ShardMap::new(12, 0).ok());
+        let view = writer.view();
+        // Shards of token 150 by the formula: none of 8 with 12 bits ignored, the sixth of 12.
+        let at = |view: &View| request(view, "vnode", 150, Consistency::Quorum);
+        let fake = Fake::default();
+        let found = plan(&view, &at(&view), &policy("a", "", true), &fake, 1, 0);
+        assert_eq!(
+            (show(&found), found.source()),
+            ("2D/0 3D/6 5F/0 | 1 4 6".into(), Source::Ring)
+        );
+        writer.set_shard_map(two, None);
+        let view = writer.view();
+        let found = plan(&view, &at(&view), &policy("a", "", false), &fake, 1, 0);
+        assert_eq!(show(&found), "2D 3D/6 | 1 4");
+    }
+
+    #[test]
+    fn shards_a_node_does_not_have_are_none() {
+        for (shard, expected) in [
+            (3, "1D/3"),
+            (7, "1D/7"),
+            (8, "1D"),
+            (9, "1D"),
+            (65535, "1D"),
+        ] {
+            let mut writer = writer(&[(1, "a", "r1")]);
+            learn(&mut writer, "eventual", None, &[(1, shard)]);
+            let view = writer.view();
+            let request = request(&view, "eventual", 50, Consistency::One);
+            let plan = plan(
+                &view,
+                &request,
+                &policy("a", "", false),
+                &Fake::default(),
+                0,
+                0,
+            );
+            assert_eq!(show(&plan), format!("{expected} |"));
+        }
+    }
+
+    /// Reads and writes: all levels but ONE and LOCAL_ONE, strong tables only, versions only.
+    #[test]
+    fn the_leader_is_first_for_what_only_it_can_serve() {
+        for consistency in Consistency::ALL {
+            for (keyspace, is_strong) in [("strong", true), ("eventual", false)] {
+                for version in [None, Some(1)] {
+                    for tablet_leader in [false, true] {
+                        let mut writer = writer(&NODES);
+                        learn(&mut writer, keyspace, version, &[(3, 6), (1, 3), (5, 1)]);
+                        let view = writer.view();
+                        let request = request(&view, keyspace, 50, consistency);
+                        let policy = Policy {
+                            tablet_leader,
+                            ..policy("a", "r1", false)
+                        };
+                        let plan = plan(&view, &request, &policy, &Fake::default(), 5, 0);
+                        let any_replica =
+                            matches!(consistency, Consistency::One | Consistency::LocalOne);
+                        let expected =
+                            is_strong && version.is_some() && tablet_leader && !any_replica;
+                        let order = if expected { "3L/6 1R/3" } else { "1R/3 3D/6" };
+                        let name = format!("{keyspace} {consistency:?} {version:?}");
+                        assert_eq!(show(&plan), format!("{order} | 2 4"), "{name}");
+                        assert_eq!(
+                            plan.leader().map(|(idx, _)| number(idx)),
+                            expected.then_some(3)
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// A leader in each place, in each state, under each policy.
+    #[test]
+    fn the_leader_never_overrides_the_policy() {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        enum State {
+            Good,
+            Down,
+            Disabled,
+            Unconnected,
+        }
+        use State::{Disabled, Down, Good, Unconnected};
+        let table = [
+            (1, "a", "r1", false, Good, "1L/1 3D/3 | 2 4"),
+            (3, "a", "r1", false, Good, "3L/3 1R/1 | 2 4"),
+            // Remote: not without failover, and before a replica in the rack with it.
+            (5, "a", "r1", false, Good, "1R/1 3D/3 | 2 4"),
+            (5, "a", "r1", true, Good, "5L/5 1R/1 3D/3 | 2 4 6"),
+            (5, "", "", false, Good, "5L/5 1D/1 3D/3 | 2 4 6"),
+            (3, "b", "", false, Good, "5D/5 | 6"),
+            (3, "b", "", true, Good, "3L/3 5D/5 1F/1 | 2 4 6"),
+            (3, "nowhere", "", false, Good, "|"),
+            // Not one that is down, filtered or not connected.
+            (3, "a", "r1", false, Down, "1R/1 | 2 4"),
+            (3, "a", "r1", false, Disabled, "1R/1 | 2 4"),
+            (5, "a", "r1", true, Down, "1R/1 3D/3 | 2 4 6"),
+            (3, "a", "r1", false, Unconnected, "1R/1 3D/3 | 2 4"),
+        ];
+        for (leader, dc, rack, failover, state, expected) in table {
+            let mut writer = writer(&NODES);
+            let mut replicas = vec![(1, 1), (3, 3), (5, 5)];
+            let at = replicas.iter().position(|&(n, _)| n == leader).unwrap();
+            replicas.rotate_left(at);
+            learn(&mut writer, "strong", Some(1), &replicas);
+            let host_id = Uuid::from_u128(leader.into());
+            let idx = writer.topology().node_by_host_id(host_id).unwrap();
+            writer.set_up(idx, state != Down);
+            writer.set_enabled(idx, state != Disabled);
+            let mut fake = Fake::default();
+            if state == Unconnected {
+                fake.unconnected.insert(leader as u8);
+            }
+            let view = writer.view();
+            let request = request(&view, "strong", 50, Consistency::LocalQuorum);
+            let found = plan(&view, &request, &policy(dc, rack, failover), &fake, 3, 0);
+            let name = format!("leader {leader}, {dc}/{rack} failover {failover} {state:?}");
+            assert_eq!(show(&found), expected, "{name}");
+            assert_eq!(
+                found.leader().map(|(idx, _)| number(idx)),
+                Some(leader as u8),
+                "{name}"
+            );
+        }
+    }
+
+    /// With chance and load: the leader, then exactly the base plan without it.
+    #[test]
+    fn behind_the_leader_stands_the_base_plan() {
+        let mut writer = writer(&NODES);
+        learn(
+            &mut writer,
+            "strong",
+            Some(1),
+            &[(3, 6), (1, 3), (4, 0), (2, 1), (5, 1)],
+        );
+        let view = writer.view();
+        let base = request(&view, "strong", 50, Consistency::LocalOne);
+        let led = request(&view, "strong", 50, Consistency::Quorum);
+        let in_flight = (1..7).map(|n| (n, u32::from(n * 7 % 5))).collect();
+        let fake = Fake {
+            in_flight,
+            unconnected: BTreeSet::from([2]),
+        };
+        for (dc, rack, failover) in [("a", "r1", true), ("a", "", false), ("", "", false)] {
+            let policy = Policy {
+                shuffle: true,
+                ..policy(dc, rack, failover)
+            };
+            for entropy in 0..300 {
+                let base = order(&plan(&view, &base, &policy, &fake, entropy, 0));
+                let led = order(&plan(&view, &led, &policy, &fake, entropy, 0));
+                let without: Vec<u8> = base.into_iter().filter(|&n| n != 3).collect();
+                assert_eq!((led[0], &led[1..]), (3, &without[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn an_unresolved_leader_is_none_and_the_next_replica_is_not_taken_for_it() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "strong", Some(1), &[(9, 0), (3, 6), (1, 3)]);
+        let view = writer.view();
+        let request = request(&view, "strong", 50, Consistency::Quorum);
+        let found = plan(
+            &view,
+            &request,
+            &policy("a", "r1", false),
+            &Fake::default(),
+            3,
+            0,
+        );
+        assert_eq!(
+            (show(&found), found.leader()),
+            ("1R/3 3D/6 | 2 4".into(), None)
+        );
+        // It becomes known: now it leads.
+        let mut nodes: Vec<_> = NODES
+            .iter()
+            .map(|&(n, dc, r)| spec(n, dc, r, &[i64::from(n) * 100]))
+            .collect();
+        nodes.push(spec(9, "a", "r2", &[]));
+        writer.set_nodes(&nodes);
+        let view = writer.view();
+        let found = plan(
+            &view,
+            &request,
+            &policy("a", "r1", false),
+            &Fake::default(),
+            3,
+            0,
+        );
+        assert_eq!(order(&found)[..3], [7, 1, 3]);
+        assert_eq!(found.targets()[0].reason, Reason::Leader);
+    }
+
+    #[test]
+    fn conditional_statements_keep_the_listed_order() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "eventual", Some(77), &[(4, 0), (1, 1), (3, 2)]);
+        let idx = |n: u8| {
+            writer
+                .topology()
+                .node_by_host_id(Uuid::from_u128(n.into()))
+                .unwrap()
+        };
+        let four = idx(4);
+        // The first is heavily loaded, which must not matter.
+        let fake = Fake {
+            in_flight: BTreeMap::from([(4, 99)]),
+            ..Fake::default()
+        };
+        for state in ["up", "down", "filtered", "up again"] {
+            writer.set_up(four, state != "down");
+            writer.set_enabled(four, state != "filtered");
+            let view = writer.view();
+            let plain = request(&view, "eventual", 50, Consistency::Quorum);
+            let serial = request(&view, "eventual", 50, Consistency::LocalSerial);
+            for request in [
+                RouteRequest {
+                    is_lwt: true,
+                    ..plain
+                },
+                serial,
+            ] {
+                for entropy in 0..100 {
+                    let policy = Policy {
+                        shuffle: true,
+                        ..policy("a", "", false)
+                    };
+                    let found = show(&plan(&view, &request, &policy, &fake, entropy, 0));
+                    let expected = match state {
+                        "up" | "up again" => "4D/0 1D/1 3D/2 | 2",
+                        _ => "1D/1 3D/2 | 2",
+                    };
+                    assert_eq!(found, expected, "{state}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn conditional_statements_may_rotate_by_tablet() {
+        let mut writer = writer(&NODES);
+        let handle = writer
+            .view()
+            .table_by_name("eventual", "t")
+            .unwrap()
+            .handle();
+        let replicas = [(1, 1), (3, 2), (4, 0)].map(|(n, shard)| LearnedReplica {
+            host_id: Uuid::from_u128(n),
+            shard,
+        });
+        let mut firsts = BTreeMap::<u8, u32>::new();
+        let policy = Policy {
+            rotate_lwt: true,
+            ..policy("a", "", false)
+        };
+        for tablet in 0..300 {
+            let version = Some(TabletVersion::new(5));
+            let range = (tablet * 10, tablet * 10 + 10);
+            let learned = LearnedTablet::new(range.0, range.1, version, Box::new(replicas));
+            writer.learn(handle, &learned.unwrap());
+            let view = writer.view();
+            let first = |token: i64, is_lwt: bool| {
+                let plain = request(&view, "eventual", token, Consistency::Quorum);
+                let request = RouteRequest { is_lwt, ..plain };
+                let found = order(&plan(&view, &request, &policy, &Fake::default(), 0, 0));
+                found[0]
+            };
+            let all: BTreeSet<u8> = (1..=10).map(|at| first(range.0 + at, true)).collect();
+            assert_eq!(
+                all.len(),
+                1,
+                "every key of a tablet has the same first replica"
+            );
+            assert_eq!(first(range.1, false), 1);
+            *firsts.entry(*all.first().unwrap()).or_default() += 1;
+        }
+        assert_eq!(firsts.len(), 3);
+        assert!(
+            firsts.values().all(|&count| (70..130).contains(&count)),
+            "{firsts:?}"
+        );
+    }
+
+    #[test]
+    fn equal_replicas_share_evenly_and_the_less_loaded_of_two_wins() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "eventual", Some(1), &[(1, 0), (3, 0), (4, 0)]);
+        let view = writer.view();
+        let request = request(&view, "eventual", 50, Consistency::Quorum);
+        let policy = Policy {
+            shuffle: true,
+            ..policy("a", "", false)
+        };
+        let count = |fake: &Fake| {
+            let mut firsts = BTreeMap::<u8, u32>::new();
+            let mut orders = BTreeSet::new();
+            for entropy in 0..3000 {
+                let order = order(&plan(&view, &request, &policy, fake, entropy, 0));
+                *firsts.entry(order[0]).or_default() += 1;
+                orders.insert(order[..3].to_vec());
+            }
+            (firsts, orders.len())
+        };
+        let (firsts, orders) = count(&Fake::default());
+        assert_eq!((firsts.len(), orders), (3, 6));
+        assert!(
+            firsts.values().all(|&count| (900..1100).contains(&count)),
+            "{firsts:?}"
+        );
+        let in_flight = BTreeMap::from([(1, 5), (3, 0), (4, 9)]);
+        let (firsts, _) = count(&Fake {
+            in_flight,
+            ..Fake::default()
+        });
+        // 3 if it is among the two (two thirds), else 1, never 4.
+        assert_eq!(firsts.keys().copied().collect::<Vec<_>>(), [1, 3]);
+        assert!((1900..2100).contains(&firsts[&3]), "{firsts:?}");
+    }
+
+    #[test]
+    fn requests_without_replicas_share_evenly_too() {
+        let names: Vec<_> = (1..=5).map(|n| (n, "a", "r1")).collect();
+        let mut writer = writer(&names);
+        let view = writer.view();
+        let request = request(&view, "eventual", 50, Consistency::Quorum);
+        let policy = Policy::default();
+        let count = |fake: &Fake| {
+            let mut firsts = BTreeMap::<u8, u32>::new();
+            for entropy in 0..5000 {
+                let order = order(&plan(&view, &request, &policy, fake, entropy, 0));
+                *firsts.entry(order[0]).or_default() += 1;
+            }
+            firsts
+        };
+        let even = count(&Fake::default());
+        assert_eq!(even.len(), 5);
+        assert!(
+            even.values().all(|&count| (880..1120).contains(&count)),
+            "{even:?}"
+        );
+        let in_flight = BTreeMap::from([(1, 9), (2, 9), (4, 9), (5, 9)]);
+        let uneven = count(&Fake {
+            in_flight,
+            ..Fake::default()
+        });
+        assert!(uneven[&3] > 1500, "{uneven:?}");
+        // A dead node's share goes to all others.
+        writer.set_up(
+            writer
+                .topology()
+                .node_by_host_id(Uuid::from_u128(3))
+                .unwrap(),
+            false,
+        );
+        let view = writer.view();
+        let mut firsts = BTreeMap::<u8, u32>::new();
+        for entropy in 0..4000 {
+            let order = order(&plan(
+                &view,
+                &request,
+                &policy,
+                &Fake::default(),
+                entropy,
+                0,
+            ));
+            *firsts.entry(order[0]).or_default() += 1;
+        }
+        assert!(
+            firsts.values().all(|&count| (850..1150).contains(&count)),
+            "{firsts:?}"
+        );
+    }
+
+    /// Plans behind one another list every allowed node once, whatever the policy.
+    #[test]
+    fn planning_on_never_ends_while_hosts_remain() {
+        let nodes: Vec<(u8, &str, &str)> = (1..=40_u8)
+            .map(|n| {
+                (
+                    n,
+                    ["a", "b"][n as usize / 25],
+                    ["r1", "r2", "r3"][n as usize % 3],
+                )
+            })
+            .collect();
+        let mut writer = writer(&nodes);
+        let replicas: Vec<_> = (3..=19).rev().step_by(2).map(|n| (n, 0)).collect();
+        learn(&mut writer, "strong", Some(1), &replicas);
+        let view = writer.view();
+        let unconnected = (1..=40).filter(|n| n % 4 == 1).collect();
+        let in_flight = (1..=40).map(|n| (n, u32::from(n % 7))).collect();
+        let busy = Fake {
+            in_flight,
+            unconnected,
+        };
+        for (dc, rack, failover, allowed) in [
+            ("", "", false, 40),
+            ("a", "r1", true, 40),
+            ("a", "r2", false, 24),
+            ("b", "", false, 16),
+        ] {
+            let policy = Policy {
+                shuffle: true,
+                ..policy(dc, rack, failover)
+            };
+            for keyspace in ["strong", "eventual", "vnode"] {
+                for is_lwt in [false, true] {
+                    for entropy in 0..20 {
+                        let plain = request(&view, keyspace, 50, Consistency::Quorum);
+                        let request = RouteRequest { is_lwt, ..plain };
+                        let (mut seen, mut connected) = (Vec::new(), true);
+                        loop {
+                            let next = plan(&view, &request, &policy, &busy, entropy, seen.len());
+                            seen.extend(order(&next));
+                            if !next.may_go_on() {
+                                break;
+                            }
+                        }
+                        let end = plan(&view, &request, &policy, &busy, entropy, seen.len());
+                        assert!(end.targets().is_empty());
+                        for n in &seen {
+                            assert!(connected || busy.unconnected.contains(n), "{seen:?}");
+                            connected = !busy.unconnected.contains(n);
+                        }
+                        let distinct: BTreeSet<u8> = seen.iter().copied().collect();
+                        assert_eq!((seen.len(), distinct.len()), (allowed, allowed), "{seen:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_names_a_node_twice_gives_it_once() {
+        let mut writer = writer(&NODES);
+        learn(
+            &mut writer,
+            "strong",
+            Some(1),
+            &[(3, 6), (3, 2), (1, 3), (3, 1)],
+        );
+        let view = writer.view();
+        let request = request(&view, "strong", 50, Consistency::Quorum);
+        let found = plan(
+            &view,
+            &request,
+            &policy("a", "", false),
+            &Fake::default(),
+            3,
+            0,
+        );
+        assert_eq!(show(&found), "3L/6 1D/3 | 2 4");
+    }
+
+    #[test]
+    fn tours_visit_every_place_once() {
+        for step in STEPS {
+            assert!(
+                step > 65_535 && (2..300).all(|divisor| step % divisor != 0),
+                "{step}"
+            );
+        }
+        for len in (0..150).chain([4096, 65_535]) {
+            for entropy in 0..16 {
+                let mut places: Vec<usize> = Tour::new(len, entropy).collect();
+                places.sort_unstable();
+                assert!(places.iter().copied().eq(0..len), "{len}");
+            }
+        }
+    }
+}

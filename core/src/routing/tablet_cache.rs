@@ -127,7 +127,7 @@ impl TabletCache {
             return Learned::Unchanged;
         }
         let dropped = self.replace_overlaps(&table, learned, topology);
-        self.evict(topology);
+        self.evict(topology, (&table, learned.last));
         match dropped {
             0 => Learned::Added,
             dropped => Learned::Replaced { dropped },
@@ -215,26 +215,33 @@ impl TabletCache {
         }
     }
 
-    /// Drops little-used tablets until the bound is kept. Two rounds suffice unless readers mark
-    /// faster than the hand goes; after that marks no longer count.
-    fn evict(&mut self, topology: &Topology) {
+    /// Drops little-used tablets until the bound is kept, the one just learned not before all
+    /// others. Two rounds suffice unless readers mark faster than the hand goes or the bound is
+    /// very small; after that nothing is spared.
+    fn evict(&mut self, topology: &Topology, learned: (&Shared<TabletTable>, i64)) {
         let chunks = self
             .tables
             .iter()
             .flatten()
-            .map(|c| c.table.directory().slots.len());
+            .map(|cached| cached.table.directory().slots.len());
         let mut visits = chunks.sum::<usize>().saturating_mul(2).saturating_add(1);
         while self.stats.bytes > self.bytes_max {
             let Some((table, slot)) = self.at_hand() else {
                 break;
             };
-            let marks_count = visits > 0;
+            let spares = visits > 0;
             visits = visits.saturating_sub(1);
-            self.sweep(&slot.chunk, marks_count, topology);
-            self.hand.slot = self.hand.slot.saturating_add(1);
+            let is_table = Shared::ptr_eq(&table, learned.0);
+            let is_spared = |chunk: &Chunk, at: usize| {
+                let last = chunk.tablets.get(at).map(|tablet| tablet.last);
+                spares && (chunk.is_used(at) || is_table && last == Some(learned.1))
+            };
+            self.sweep(&slot.chunk, is_spared, topology);
             if slot.chunk.with(|chunk| chunk.tablets.is_empty()) {
-                self.hand.slot = self.hand.slot.saturating_sub(1);
+                // The next chunk takes its place.
                 self.drop_empty(&table);
+            } else {
+                self.hand.slot = self.hand.slot.saturating_add(1);
             }
         }
     }
@@ -255,14 +262,19 @@ impl TabletCache {
         None
     }
 
-    /// One visit of the clock: unmarked tablets go, as many as are needed; the others lose their
-    /// marks.
-    fn sweep(&mut self, cell: &Snapshot<Chunk>, marks_count: bool, topology: &Topology) {
+    /// One visit of the clock: tablets that are not spared go, as many as are needed; the others
+    /// lose their marks.
+    fn sweep(
+        &mut self,
+        cell: &Snapshot<Chunk>,
+        is_spared: impl Fn(&Chunk, usize) -> bool,
+        topology: &Topology,
+    ) {
         let chunk = cell.load();
         let mut needed = self.stats.bytes.saturating_sub(self.bytes_max);
         let mut builder = ChunkBuilder::new(topology, chunk.tablets.len());
         for at in 0..chunk.tablets.len() {
-            if needed > 0 && !(marks_count && chunk.is_used(at)) {
+            if needed > 0 && !is_spared(&chunk, at) {
                 needed = needed.saturating_sub(chunk.bytes_of(at));
                 self.stats.evicted = self.stats.evicted.saturating_add(1);
             } else {
@@ -387,4 +399,355 @@ impl<'a> Pieces<'a> {
 /// The size of the next of the fewest equal pieces that `len` tablets fit into.
 fn piece_len(len: usize) -> usize {
     len.div_ceil(len.div_ceil(CHUNK_LEN_MAX).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::topology::tests::spec;
+    use super::super::{LearnedReplica, NodeIdx, PayloadKind, TabletVersion, Token, parse_payload};
+    use super::*;
+    use crate::rng::SmallRng;
+    use std::vec;
+    use uuid::Uuid;
+
+    const TABLE: TableRef = TableRef::new(0, 1);
+    const UNBOUND: usize = usize::MAX;
+
+    fn topology(nodes: &[u8]) -> Topology {
+        let specs: Vec<_> = nodes.iter().map(|&n| spec(n, "a", "r", &[])).collect();
+        Topology::new(7).with_nodes(&specs, 100).0
+    }
+
+    fn learned(first: i64, last: i64, version: u64, nodes: &[u8]) -> LearnedTablet {
+        let replica = |&n: &u8| LearnedReplica {
+            host_id: Uuid::from_u128(u128::from(n)),
+            shard: u16::from(n) + 100,
+        };
+        let replicas = nodes.iter().map(replica).collect();
+        LearnedTablet::new(first, last, Some(TabletVersion::new(version)), replicas).unwrap()
+    }
+
+    /// Version of the tablet that owns a token.
+    fn version(table: &TabletTable, token: i64) -> Option<u64> {
+        table
+            .find(Token::new(token))?
+            .version
+            .map(TabletVersion::bits)
+    }
+
+    /// Nodes of the tablet that owns a token, `None` for those not known.
+    fn nodes(table: &TabletTable, token: i64) -> Option<Vec<Option<u16>>> {
+        let hit = table.find(Token::new(token))?;
+        Some(
+            hit.replicas
+                .iter()
+                .map(|r| r.node().map(NodeIdx::value))
+                .collect(),
+        )
+    }
+
+    /// What must hold after every change.
+    fn check(cache: &TabletCache) {
+        let (mut cached, mut bytes) = (0, 0);
+        for table in cache.tables.iter().flatten() {
+            let directory = table.table.directory();
+            assert_eq!(
+                directory.slots.last().map_or(i64::MAX, |slot| slot.last),
+                i64::MAX
+            );
+            let mut behind = i64::MIN;
+            let mut slot_behind = i64::MIN;
+            for slot in &directory.slots {
+                let chunk = slot.chunk.load();
+                assert!((1..=CHUNK_LEN_MAX).contains(&chunk.tablets.len()));
+                for tablet in &chunk.tablets {
+                    assert!(behind <= tablet.first && tablet.first < tablet.last);
+                    assert!(slot_behind <= tablet.first && tablet.last <= slot.last);
+                    behind = tablet.last;
+                }
+                slot_behind = slot.last;
+                cached += chunk.tablets.len();
+                bytes += chunk.bytes();
+            }
+        }
+        assert_eq!((cache.stats.cached, cache.stats.bytes), (cached, bytes));
+        assert!(bytes <= cache.bytes_max);
+    }
+
+    fn parsed(hex: &str) -> LearnedTablet {
+        let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(digits).collect();
+        parse_payload(PayloadKind::V1, &bytes).unwrap()
+    }
+
+    /// Two halves of the ring, then one tablet that overlaps both. Replicas are named before one
+    /// of them is known, then it appears, then another one leaves and one is replaced.
+    #[test]
+    fn borders_overlaps_and_replicas_that_come_and_go() {
+        const A: u128 = 0xaaaa_aaaa_0000_0000_0000_0000_0000_0001;
+        const B: u128 = 0xbbbb_bbbb_0000_0000_0000_0000_0000_0002;
+        const C: u128 = 0xcccc_cccc_0000_0000_0000_0000_0000_0003;
+        let t1 = parsed(
+            "0000000880000000000000000000000800000000000000000000004400000002\
+             0000001c00000010aaaaaaaa0000000000000000000000010000000400000000\
+             0000001c00000010bbbbbbbb0000000000000000000000020000000400000001",
+        );
+        let t2 = parsed(
+            "000000080000000000000000000000087fffffffffffffff0000004400000002\
+             0000001c00000010bbbbbbbb0000000000000000000000020000000400000000\
+             0000001c00000010cccccccc0000000000000000000000030000000400000003",
+        );
+        let t3 = parsed(
+            "00000008ffffffffffffff9c0000000800000000000000640000004400000002\
+             0000001c00000010cccccccc0000000000000000000000030000000400000002\
+             0000001c00000010aaaaaaaa0000000000000000000000010000000400000001",
+        );
+        let with = |before: &Topology, ids: &[u128]| {
+            let specs: Vec<_> = (1..)
+                .zip(ids)
+                .map(|(n, &id)| {
+                    let mut node = spec(n, "a", "r", &[]);
+                    node.host_id = Uuid::from_u128(id);
+                    node
+                })
+                .collect();
+            before.with_nodes(&specs, 100).0
+        };
+        let known = with(&Topology::new(7), &[A, B]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let table = cache.add_table(TABLE);
+        assert_eq!(cache.insert(TABLE, &t1, &known), Learned::Added);
+        assert_eq!(cache.insert(TABLE, &t2, &known), Learned::Added);
+        let rows = [(0, 0), (1, 1), (i64::MAX, 1), (i64::MIN + 1, 0)];
+        for (token, expected) in rows {
+            let described = table.describe(Token::new(token), &known).unwrap();
+            assert_eq!(described, [&t1, &t2][expected].clone(), "{token}");
+        }
+        assert_eq!(
+            cache.insert(TABLE, &t3, &known),
+            Learned::Replaced { dropped: 2 }
+        );
+        check(&cache);
+        for token in [-99, 0, 100] {
+            assert_eq!(nodes(&table, token), Some(vec![None, Some(0)]));
+        }
+        for token in [-100, 101, i64::MIN + 1, i64::MAX] {
+            assert_eq!(nodes(&table, token), None);
+        }
+        assert_eq!(table.describe(Token::new(5), &known), Some(t3.clone()));
+
+        let all = with(&known, &[A, B, C]);
+        cache.refresh(&all);
+        assert_eq!(nodes(&table, 0), Some(vec![Some(2), Some(0)]));
+        assert_eq!(table.describe(Token::new(5), &all), Some(t3.clone()));
+        assert_eq!(cache.insert(TABLE, &t3, &all), Learned::Unchanged);
+
+        // B is not named by the tablet; A is, and is replaced by a node with its address.
+        let without_b = with(&all, &[A, C]);
+        cache.refresh(&without_b);
+        assert_eq!(nodes(&table, 0), Some(vec![Some(2), Some(0)]));
+        let replaced = with(&without_b, &[0xdd, C]);
+        cache.refresh(&replaced);
+        assert_eq!(nodes(&table, 0), None);
+        check(&cache);
+        assert_eq!((cache.stats.cached, cache.stats.bytes), (0, 0));
+    }
+
+    #[test]
+    fn many_replicas_known_or_not_survive_neighbours() {
+        let few = topology(&[1, 2, 4]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let table = cache.add_table(TABLE);
+        let long = learned(1000, 2000, 1, &[5, 1, 6, 2, 3, 4, 7]);
+        cache.insert(TABLE, &long, &few);
+        let short = learned(4000, 5000, 2, &[3]);
+        cache.insert(TABLE, &short, &few);
+        for first in (0..1000).step_by(10).chain((2000..4000).step_by(10)) {
+            cache.insert(TABLE, &learned(first, first + 10, 9, &[1, 2, 4, 2]), &few);
+            check(&cache);
+        }
+        let found = [None, Some(0), None, Some(1), None, Some(2), None];
+        assert_eq!(nodes(&table, 1500), Some(found.to_vec()));
+        assert_eq!(table.describe(Token::new(1500), &few), Some(long.clone()));
+        assert_eq!(table.describe(Token::new(4001), &few), Some(short.clone()));
+        // Three of the unknown hosts appear.
+        let specs: Vec<_> = [1, 2, 4, 3, 5, 7].map(|n| spec(n, "a", "r", &[])).into();
+        let more = few.with_nodes(&specs, 100).0;
+        cache.refresh(&more);
+        check(&cache);
+        let found = [Some(4), Some(0), None, Some(1), Some(3), Some(2), Some(5)];
+        assert_eq!(nodes(&table, 1500), Some(found.to_vec()));
+        assert_eq!(table.describe(Token::new(1500), &more), Some(long));
+        assert_eq!(nodes(&table, 4001), Some(vec![Some(3)]));
+    }
+
+    /// The cache against a plain list of ranges.
+    #[test]
+    fn agrees_with_a_plain_list() {
+        let known = topology(&[1, 2, 3]);
+        for seed in 0..12 {
+            let mut rng = SmallRng::from_seed(seed);
+            let mut cache = TabletCache::new(UNBOUND);
+            let table = cache.add_table(TABLE);
+            let mut model: Vec<(i64, i64, u64)> = Vec::new();
+            // Narrow ranges fill chunks, wide ones swallow several.
+            let width_max = [4, 12, 40, 1500][seed as usize % 4];
+            for step in 1..1200_u64 {
+                let mut first = rng.below(3000) as i64;
+                let mut last = first + 1 + rng.below(width_max) as i64;
+                if rng.below(50) == 0 {
+                    first = if rng.below(2) == 0 { i64::MIN } else { first };
+                    last = if first == i64::MIN {
+                        last.min(40)
+                    } else {
+                        i64::MAX
+                    };
+                }
+                let before = model.len();
+                model.retain(|&(f, l, _)| l <= first || last <= f);
+                let dropped = before - model.len();
+                model.push((first, last, step));
+                let outcome = cache.insert(TABLE, &learned(first, last, step, &[1, 2, 3]), &known);
+                let expected = match dropped {
+                    0 => Learned::Added,
+                    dropped => Learned::Replaced { dropped },
+                };
+                assert_eq!(outcome, expected, "seed {seed} step {step}");
+                if step % 25 == 0 {
+                    check(&cache);
+                    let edges = model.iter().flat_map(|&(f, l, _)| [f, l]);
+                    for edge in edges.chain([0, i64::MAX]) {
+                        for token in [edge.saturating_sub(1), edge, edge.saturating_add(1)] {
+                            if token == i64::MIN {
+                                continue;
+                            }
+                            let owner = model.iter().find(|&&(f, l, _)| f < token && token <= l);
+                            let expected = owner.map(|&(.., version)| version);
+                            assert_eq!(version(&table, token), expected, "{seed}: {token}");
+                        }
+                    }
+                }
+            }
+            assert_eq!(cache.stats.cached, model.len());
+        }
+    }
+
+    #[test]
+    fn learning_touches_one_chunk() {
+        let known = topology(&[1, 2, 3]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let table = cache.add_table(TABLE);
+        for at in 0..1000 {
+            cache.insert(
+                TABLE,
+                &learned(at * 10, at * 10 + 10, 1, &[1, 2, 3]),
+                &known,
+            );
+        }
+        let chunks = |table: &TabletTable| -> Vec<_> {
+            table
+                .directory()
+                .slots
+                .iter()
+                .map(|slot| slot.chunk.load())
+                .collect()
+        };
+        let (directory, before) = (table.directory(), chunks(&table));
+        assert_eq!(
+            cache.insert(TABLE, &learned(5000, 5010, 2, &[1, 2, 3]), &known),
+            Learned::Replaced { dropped: 1 }
+        );
+        assert!(Shared::ptr_eq(&directory, &table.directory()));
+        let changed = before
+            .iter()
+            .zip(chunks(&table))
+            .filter(|(a, b)| !Shared::ptr_eq(a, b));
+        assert_eq!(changed.count(), 1);
+    }
+
+    #[test]
+    fn the_bound_holds_and_used_tablets_stay() {
+        let known = topology(&[1, 2, 3]);
+        let bytes_max = 8 * 1024;
+        let mut cache = TabletCache::new(bytes_max);
+        let tables: Vec<_> = (0..3)
+            .map(|place| cache.add_table(TableRef::new(place, 1)))
+            .collect();
+        for round in 0..40_i64 {
+            for at in 0..100_i64 {
+                let place = (at % 3) as u32;
+                let first = round * 1000 + at * 10;
+                let tablet = learned(first, first + 10, 1, &[1, 2, 3]);
+                cache.insert(TableRef::new(place, 1), &tablet, &known);
+                // Does not mark it.
+                assert!(tables[at as usize % 3].holds(&tablet, &known));
+                // Ten tablets of the first round are looked up all the time.
+                if round > 0 || at >= 30 {
+                    for hot in (0..30).step_by(3) {
+                        let table = &tables[hot as usize % 3];
+                        assert_eq!(version(table, hot * 10 + 5), Some(1), "{round}: {hot}");
+                    }
+                }
+            }
+            check(&cache);
+        }
+        let stats = cache.stats();
+        assert_eq!(stats.evicted as usize + stats.cached, 40 * 100);
+        assert!(stats.bytes > bytes_max * 3 / 4, "{stats:?}");
+        // A bound too small for one tablet keeps none, and does not hang.
+        let mut cache = TabletCache::new(10);
+        let table = cache.add_table(TABLE);
+        cache.insert(TABLE, &learned(0, 10, 1, &[1]), &known);
+        assert_eq!((version(&table, 5), cache.stats().evicted), (None, 1));
+        check(&cache);
+    }
+
+    #[test]
+    fn old_handles_and_cleared_tables_find_nothing() {
+        let known = topology(&[1]);
+        let tablet = learned(0, 10, 1, &[1]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let old = cache.add_table(TABLE);
+        assert_eq!(cache.insert(TABLE, &tablet, &known), Learned::Added);
+        let new = TableRef::new(0, 2);
+        let table = cache.add_table(new);
+        assert_eq!(cache.stats.bytes, 0);
+        assert_eq!(cache.insert(TABLE, &tablet, &known), Learned::UnknownTable);
+        assert_eq!(
+            cache.insert(TableRef::new(9, 1), &tablet, &known),
+            Learned::UnknownTable
+        );
+        // Who still reads the old table sees what it had.
+        assert_eq!((version(&old, 5), version(&table, 5)), (Some(1), None));
+        assert_eq!(cache.insert(new, &tablet, &known), Learned::Added);
+        cache.clear_table(0);
+        assert_eq!((version(&table, 5), cache.stats.cached), (None, 0));
+        assert_eq!(cache.insert(new, &tablet, &known), Learned::Added);
+        cache.remove_table(0);
+        assert_eq!((cache.stats.cached, cache.stats.bytes), (0, 0));
+        assert_eq!(cache.insert(new, &tablet, &known), Learned::UnknownTable);
+    }
+
+    /// Learning by the first extension forgets the version; the same tablet twice is no change.
+    #[test]
+    fn the_last_word_counts() {
+        let known = topology(&[1, 2]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let table = cache.add_table(TABLE);
+        let with_version = learned(0, 10, 7, &[1, 2]);
+        let mut without = with_version.clone();
+        without.version = None;
+        let swapped = learned(0, 10, 7, &[2, 1]);
+        let rows = [
+            (&with_version, Learned::Added, Some(7)),
+            (&with_version, Learned::Unchanged, Some(7)),
+            (&without, Learned::Replaced { dropped: 1 }, None),
+            (&without, Learned::Unchanged, None),
+            (&swapped, Learned::Replaced { dropped: 1 }, Some(7)),
+        ];
+        for (tablet, outcome, expected) in rows {
+            assert_eq!(cache.insert(TABLE, tablet, &known), outcome);
+            assert_eq!(version(&table, 3), expected);
+        }
+    }
 }

@@ -299,7 +299,8 @@ impl<'a> ChunkBuilder<'a> {
         }
     }
 
-    /// Adds a tablet that was just learned; it counts as used.
+    /// Adds a tablet that was just learned. It has no mark: what is asked for once only must
+    /// not push out what is asked for all the time.
     pub(super) fn push_learned(&mut self, learned: &LearnedTablet) {
         let replicas = learned
             .replicas
@@ -315,7 +316,7 @@ impl<'a> ChunkBuilder<'a> {
             self.put_replica(&mut inline, count, Replica::new(node, shard));
             count = count.saturating_add(1);
         }
-        self.put_tablet(Tablet::new(learned, inline, count), true);
+        self.put_tablet(Tablet::new(learned, inline, count), false);
     }
 
     /// Adds a tablet of another chunk.

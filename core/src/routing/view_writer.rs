@@ -414,3 +414,215 @@ impl ViewWriter {
         self.cache.remove_table(place as usize);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::topology::tests::spec;
+    use super::super::{LearnedReplica, Token, VersionBlock, probe};
+    use super::*;
+    use std::vec;
+
+    fn keyspace(name: &str, has_tablets: bool) -> KeyspaceSpec {
+        KeyspaceSpec {
+            name: name.into(),
+            strategy: ReplicationStrategy::Simple { factor: 1 },
+            has_tablets,
+            consistency: KeyspaceConsistency::Eventual,
+        }
+    }
+
+    fn table(name: &str, id: u128) -> TableSpec {
+        let partitioner = Some(Partitioner::Murmur3);
+        TableSpec {
+            name: name.into(),
+            id: Uuid::from_u128(id),
+            partitioner,
+        }
+    }
+
+    fn writer() -> ViewWriter {
+        let mut writer = ViewWriter::new(RoutingLimits::default(), 7);
+        writer.set_nodes(&[spec(1, "a", "r", &[10]), spec(2, "a", "r", &[20])]);
+        writer
+    }
+
+    fn tablet() -> LearnedTablet {
+        let replica = LearnedReplica {
+            host_id: Uuid::from_u128(1),
+            shard: 0,
+        };
+        LearnedTablet::new(0, 100, None, Box::new([replica])).unwrap()
+    }
+
+    fn knows(view: &View, handle: TableRef) -> bool {
+        view.tablet(handle, Token::new(5)).is_some()
+    }
+
+    fn handle(view: &View, keyspace: &str, name: &str) -> Option<TableRef> {
+        view.table_by_name(keyspace, name).map(Table::handle)
+    }
+
+    #[test]
+    fn tables_and_views_keep_their_tablets_over_refreshes() {
+        let mut writer = writer();
+        let schema = || {
+            vec![
+                (
+                    keyspace("k", true),
+                    vec![table("t", 1), table("mv", 2), table("t_cdc_log", 3)],
+                ),
+                (keyspace("v", false), vec![table("t", 4)]),
+            ]
+        };
+        writer.set_schema(schema());
+        let view = writer.view();
+        let names: Vec<_> = view.tables().map(|t| (t.keyspace(), t.name())).collect();
+        assert_eq!(
+            names,
+            [("k", "mv"), ("k", "t"), ("k", "t_cdc_log"), ("v", "t")]
+        );
+        let handles = ["t", "mv", "t_cdc_log"].map(|name| handle(&view, "k", name).unwrap());
+        for table in handles {
+            assert_eq!(writer.learn(table, &tablet()), Learned::Added);
+            // The view that stands already sees it.
+            assert!(knows(&view, table));
+        }
+        let vnode = handle(&view, "v", "t").unwrap();
+        assert_eq!(writer.learn(vnode, &tablet()), Learned::UnknownTable);
+        writer.set_schema(schema());
+        let view = writer.view();
+        for (name, table) in ["t", "mv", "t_cdc_log"].into_iter().zip(handles) {
+            assert_eq!(handle(&view, "k", name), Some(table));
+            assert!(knows(&view, table));
+        }
+    }
+
+    #[test]
+    fn a_table_made_anew_is_another_one() {
+        let mut writer = writer();
+        writer.set_schema(vec![(keyspace("k", true), vec![table("t", 1)])]);
+        let old_view = writer.view();
+        let old = handle(&old_view, "k", "t").unwrap();
+        writer.learn(old, &tablet());
+        writer.put_table("k", table("t", 2));
+        let view = writer.view();
+        let new = handle(&view, "k", "t").unwrap();
+        assert_ne!(old, new);
+        assert!(view.table(old).is_none() && !knows(&view, new) && !knows(&view, old));
+        assert_eq!(writer.learn(old, &tablet()), Learned::UnknownTable);
+        assert_eq!(writer.learn(new, &tablet()), Learned::Added);
+        // Dropped, and another table takes its place.
+        writer.remove_table("k", "t");
+        writer.put_table("k", table("u", 3));
+        let view = writer.view();
+        assert_eq!(handle(&view, "k", "t"), None);
+        assert!(view.table(new).is_none());
+        assert_eq!(writer.tablet_stats().cached, 0);
+        writer.remove_keyspace("k");
+        assert_eq!(writer.view().tables().count(), 0);
+    }
+
+    #[test]
+    fn changes_of_a_keyspace_forget_what_they_make_wrong() {
+        type Change = fn(&mut KeyspaceSpec);
+        let more: Change = |k| k.strategy = ReplicationStrategy::Simple { factor: 2 };
+        let strong: Change = |k| k.consistency = KeyspaceConsistency::Strong;
+        let vnodes: Change = |k| k.has_tablets = false;
+        // Change, whether handles last, whether tablets last.
+        let table_rows: [(Change, bool, bool); 4] = [
+            (|_| {}, true, true),
+            (more, true, false),
+            (strong, false, false),
+            (vnodes, false, false),
+        ];
+        for (change, keeps_handle, keeps_tablets) in table_rows {
+            let mut writer = writer();
+            let mut spec = keyspace("k", true);
+            writer.put_keyspace(spec.clone(), vec![table("t", 1)]);
+            let old = handle(&writer.view(), "k", "t").unwrap();
+            writer.learn(old, &tablet());
+            change(&mut spec);
+            writer.put_keyspace(spec.clone(), vec![table("t", 1)]);
+            let view = writer.view();
+            let new = view.table_by_name("k", "t").unwrap();
+            assert_eq!(
+                (new.handle() == old, knows(&view, old)),
+                (keeps_handle, keeps_tablets)
+            );
+            assert_eq!(new.has_tablets(), spec.has_tablets);
+            assert_eq!(new.consistency(), spec.consistency);
+        }
+    }
+
+    #[test]
+    fn views_share_what_did_not_change() {
+        let mut writer = writer();
+        writer.put_keyspace(keyspace("a", false), vec![table("t", 1)]);
+        writer.put_keyspace(keyspace("b", false), vec![table("t", 2)]);
+        let local = KeyspaceSpec {
+            strategy: ReplicationStrategy::Local,
+            ..keyspace("c", false)
+        };
+        writer.put_keyspace(local, vec![table("t", 3)]);
+        let first = writer.view();
+        // Two strategies, one of which says nothing about tokens.
+        assert_eq!(first.rings.len(), 2);
+        assert!(first.rings[0].is_some() && first.rings[1].is_none());
+        let idx = first
+            .topology()
+            .node_by_host_id(Uuid::from_u128(1))
+            .unwrap();
+        writer.set_up(idx, false);
+        let second = writer.view();
+        assert!(!second.topology().node(idx).unwrap().is_up());
+        assert!(first.topology().node(idx).unwrap().is_up());
+        assert!(Shared::ptr_eq(&first.schema, &second.schema));
+        let ring = |view: &View| view.rings[0].clone().unwrap();
+        assert!(Shared::ptr_eq(&ring(&first), &ring(&second)));
+        writer.set_nodes(&[spec(1, "a", "r", &[10]), spec(2, "a", "r", &[21])]);
+        assert!(!Shared::ptr_eq(&ring(&first), &ring(&writer.view())));
+    }
+
+    #[test]
+    fn tables_beyond_the_bound_are_left_out() {
+        let limits = RoutingLimits {
+            tables_max: 2,
+            ..RoutingLimits::default()
+        };
+        let mut writer = ViewWriter::new(limits, 7);
+        let tables = || vec![table("a", 1), table("b", 2), table("c", 3)];
+        for _ in 0..2 {
+            writer.set_schema(vec![(keyspace("k", true), tables())]);
+            assert_eq!(
+                (writer.view().tables().count(), writer.refused_tables()),
+                (2, 1)
+            );
+        }
+        writer.remove_table("k", "a");
+        writer.put_table("k", table("c", 3));
+        assert!(handle(&writer.view(), "k", "c").is_some());
+    }
+
+    #[test]
+    fn probes_follow_the_tablet_or_chance() {
+        let mut writer = writer();
+        writer.put_keyspace(keyspace("k", true), vec![table("t", 1)]);
+        writer.put_keyspace(keyspace("v", false), vec![table("t", 2)]);
+        let view = writer.view();
+        let tablets = handle(&view, "k", "t");
+        let token = Some(Token::new(5));
+        let unknown = VersionBlock::new(0, 9);
+        assert_eq!(probe(&view, tablets, token, 9), unknown);
+        let mut learned = tablet();
+        learned.version = Some(super::super::TabletVersion::new(0xa3a6_be5f_3d49_8142));
+        writer.learn(tablets.unwrap(), &learned);
+        let blocks = [0x02, 0x14, 0x21].map(|byte: u8| VersionBlock::new(byte >> 4, byte));
+        for block in blocks {
+            assert_eq!(probe(&view, tablets, token, 9), block);
+        }
+        assert_eq!(probe(&view, tablets, None, 9), unknown);
+        assert_eq!(probe(&view, tablets, Some(Token::new(101)), 9), unknown);
+        assert_eq!(probe(&view, handle(&view, "v", "t"), token, 9), unknown);
+        assert_eq!(probe(&view, None, token, 9), unknown);
+    }
+}
