@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use messina_interop::{
     cassandra::{Cassandra, Options},
     maven, probe, process,
+    python::Python,
     report::say,
     slice,
     target::Target,
@@ -31,6 +32,8 @@ struct Arguments {
 enum Task {
     /// Start one Apache Cassandra node, print one JSON line when it is ready, and stop it.
     Cassandra(CassandraArguments),
+    /// Fetch what the others need (Cassandra's jars, the Python packages) and end.
+    Setup,
     /// Our command against Cassandra, a foreign driver against `messina sim`.
     Slice(SliceArguments),
 }
@@ -89,6 +92,11 @@ fn run(arguments: Arguments) -> Result<bool> {
     let target = Target::find()?;
     match arguments.task {
         Task::Cassandra(arguments) => cassandra(&target, &arguments).map(|()| true),
+        Task::Setup => {
+            maven::Jars::fetch(&target, maven::CASSANDRA_VERSION)?;
+            Python::prepare(&target)?;
+            Ok(true)
+        }
         Task::Slice(arguments) => {
             let mut settings = slice::Settings::default();
             settings.messina = arguments.messina;

@@ -4,6 +4,7 @@
 //! files are honoured. A piece that is complete carries a stamp file with what it was made from;
 //! without the stamp, or with another one, it is made anew.
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -76,18 +77,21 @@ impl Target {
         self.interop.join(name)
     }
 
-    /// A fresh, empty folder for one run of something, named after this process. What processes
-    /// that are no more left (an interrupt removes nothing) goes away.
+    /// A fresh, empty folder for one run of something, its name ending in this process's id. What
+    /// processes that are no more left (an interrupt removes nothing) goes away.
     ///
     /// # Errors
-    /// Fails when the folder cannot be emptied or made.
+    /// Fails when the folder cannot be made.
     pub fn run_folder(&self, name: &str) -> Result<PathBuf> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = self.interop.join("run");
         sweep(&run, |id| {
             !Path::new("/proc/self").exists() || Path::new("/proc").join(id).exists()
         });
-        let folder = run.join(format!("{name}-{}", std::process::id()));
+        let count = RUNS.fetch_add(1, Ordering::Relaxed);
+        let folder = run.join(format!("{name}-{count}-{}", std::process::id()));
         if folder.exists() {
+            // Of an earlier process with the same id.
             fs::remove_dir_all(&folder)
                 .with_context(|| format!("cannot empty {}", folder.display()))?;
         }
@@ -162,6 +166,19 @@ mod tests {
         left.sort();
         assert_eq!(left, ["cassandra-11", "plain"]);
         fs::remove_dir_all(&run).unwrap();
+    }
+
+    #[test]
+    fn two_runs_of_one_process_have_two_folders() {
+        let target = Target::at(&std::env::temp_dir().join("messina-runs")).unwrap();
+        let (first, second) = (
+            target.run_folder("x").unwrap(),
+            target.run_folder("x").unwrap(),
+        );
+        assert_ne!(first, second);
+        assert!(first.is_dir() && second.is_dir());
+        fs::remove_dir_all(first).unwrap();
+        fs::remove_dir_all(second).unwrap();
     }
 
     #[test]
