@@ -9,6 +9,7 @@ mod relay;
 
 use core::future::poll_fn;
 use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU16;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -19,7 +20,9 @@ use embassy_futures::select::select;
 use embassy_net::driver::LinkState;
 use embassy_net::tcp::{Error as TcpError, TcpSocket};
 use embassy_net::{Ipv4Address, Stack};
-use messina_core::drive::{Clock, Endpoint, Link, Name, Resolved, Target, Timer, Transport};
+use messina_core::drive::{
+    Clock, Endpoint, Link, Name, Resolved, Steering, SteeringKind, Target, Timer, Transport,
+};
 use messina_core::error::{LinkError, LinkErrorKind};
 use messina_core::time::Instant;
 use messina_embassy::{
@@ -411,6 +414,28 @@ fn a_vanished_peer_times_out_and_a_pulled_plug_is_unreachable() {
             assert!(took < Duration::from_secs(3), "{took:?}");
         });
     }
+}
+
+#[test]
+fn every_shard_is_reached_by_steering() {
+    on_cable(async |rig| {
+        let mut options = Options::default();
+        options.steering = true;
+        let (transport, _) = transport(rig.near, options);
+        assert_eq!(transport.steering(), SteeringKind::BestEffortShard);
+        for of in [1, 2, 3, 14].map(|of| NonZeroU16::new(of).unwrap()) {
+            for shard in (0..of.get()).rev() {
+                let mut far = far_socket(rig);
+                let mut target = target(&transport, FAR, PORT, PATIENCE);
+                target.steering = Steering::Shard { shard, of };
+                let (link, accepted) = join(transport.connect(target), far.accept(PORT)).await;
+                accepted.unwrap();
+                let seen = far.remote_endpoint().unwrap().port;
+                assert_eq!(seen % of, shard, "port {seen}, {of} shards");
+                assert_eq!(link.unwrap().source_port(), NonZeroU16::new(seen));
+            }
+        }
+    });
 }
 
 #[test]

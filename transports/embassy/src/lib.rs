@@ -26,7 +26,7 @@
 //! | a socket timeout is reported as a reset | told apart by how long the peer was silent, see [`Liveness`] |
 //! | dropping a socket tells the peer nothing | sockets return to the pool: aborted, the reset sent before the next connect |
 //! | a lost frame costs at least one second | deadlines of requests should be longer than that |
-//! | source ports cannot be chosen | steering is `None`: the shard is read from SUPPORTED |
+//! | source ports cannot be chosen | they count up, so a wished shard is reached by using up the ones before (feature `steering`) |
 //! | `max_burst_size = Some(1)` in a driver stalls larger windows | not visible from here; drivers should report three or more |
 //!
 //! With embassy's integrated timer queue only wakers of its own executor may wait for a timer, so

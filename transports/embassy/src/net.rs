@@ -17,6 +17,8 @@ use bytes::BytesMut;
 #[cfg(feature = "dns")]
 use embassy_net::dns::DnsQueryType;
 use embassy_net::tcp::{ConnectError, Error as TcpError, State, TcpSocket};
+#[cfg(feature = "steering")]
+use embassy_net::udp::UdpSocket;
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use embassy_time::{Duration, Instant, with_deadline, with_timeout};
 use messina_core::drive::transport::RESOLVED_MAX;
@@ -109,6 +111,13 @@ impl Slot<'_> {
     }
 }
 
+/// A connection should come from a port that is `shard` modulo `of`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardWish {
+    pub(crate) shard: u16,
+    pub(crate) of: NonZeroU16,
+}
+
 /// What a look-up gives.
 pub(crate) type Addrs = heapless::Vec<IpAddr, RESOLVED_MAX>;
 
@@ -129,10 +138,11 @@ impl<'d> Network<'d> {
     pub(crate) async fn connect(
         self,
         remote: SocketAddr,
+        wish: Option<ShardWish>,
         deadline: Instant,
     ) -> Result<PooledSocket<'d>, LinkError> {
         let mut pooled = self.lease().ok_or(NO_FREE_SOCKET)?;
-        match with_deadline(deadline, self.open(&mut pooled, remote)).await {
+        match with_deadline(deadline, self.open(&mut pooled, remote, wish)).await {
             Ok(Ok(())) => Ok(pooled),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(self.silence()),
@@ -162,6 +172,7 @@ impl<'d> Network<'d> {
         self,
         pooled: &mut PooledSocket<'d>,
         remote: SocketAddr,
+        wish: Option<ShardWish>,
     ) -> Result<(), LinkError> {
         let socket = pooled.socket()?;
         // An attempt while DHCP is under way waits for it, within the deadline.
@@ -172,6 +183,10 @@ impl<'d> Network<'d> {
         socket.set_keep_alive(None);
         // Whole frames are written at once; waiting for more would only add the peer's ack delay.
         socket.set_nagle_enabled(false);
+        if let Some(wish) = wish {
+            // Nothing waits between this and the connect, which takes the next port at once.
+            self.steer(wish);
+        }
         socket.connect(endpoint(remote)?).await.map_err(|error| {
             LinkError::new(match error {
                 ConnectError::ConnectionReset => LinkErrorKind::Refused,
@@ -181,6 +196,29 @@ impl<'d> Network<'d> {
             })
         })
     }
+
+    /// Brings the stack's port counter to where the next connect takes a port of the wished shard.
+    ///
+    /// Ports count up one by one and wrap around. A bind to port zero takes one and tells it, so
+    /// the one after it is known. Should the counter ever behave otherwise, the connection lands
+    /// on some other shard, which SUPPORTED tells.
+    #[cfg(feature = "steering")]
+    fn steer(self, ShardWish { shard, of }: ShardWish) {
+        let mut taker = UdpSocket::new(self.stack, &mut [], &mut [], &mut [], &mut []);
+        for _ in 0..of.get().saturating_mul(2) {
+            if taker.bind(0).is_err() {
+                return;
+            }
+            let next = taker.endpoint().port.checked_add(1);
+            taker.close();
+            if next.is_some_and(|port| port % of == shard) {
+                return;
+            }
+        }
+    }
+
+    #[cfg(not(feature = "steering"))]
+    const fn steer(self, _wish: ShardWish) {}
 
     /// Addresses of a name, at least one. Literal addresses need neither server nor feature.
     pub(crate) async fn resolve(self, host: &str, patience: Duration) -> Result<Addrs, LinkError> {

@@ -8,12 +8,12 @@ use core::net::SocketAddr;
 use core::pin::Pin;
 use core::time::Duration;
 
-use messina_core::drive::{Endpoint, Name, Resolved, SteeringKind, Target, Transport};
+use messina_core::drive::{Endpoint, Name, Resolved, Steering, SteeringKind, Target, Transport};
 use messina_core::error::{LinkError, LinkErrorKind};
 use messina_core::time::UnixMicros;
 
 use crate::link::EmbassyLink;
-use crate::net::{Network, SocketPool};
+use crate::net::{Network, ShardWish, SocketPool};
 use crate::time::{self, EmbassyClock, EmbassyTimer};
 
 /// How a peer that vanished without a word is noticed: TCP keep-alive and timeout, which are only
@@ -66,13 +66,17 @@ pub struct Options {
     pub liveness: Option<Liveness>,
     /// How long a name may take to look up.
     pub resolve_timeout: Duration,
+    /// Connections may be led to a wished shard, by using up the port numbers before the next one
+    /// that belongs to it. While it connects, this takes one more socket of the stack's resources.
+    #[cfg(feature = "steering")]
+    pub steering: bool,
     /// Reads the wall clock, where the firmware knows the time; without it, statements carry no
     /// client timestamps.
     pub wall_clock: Option<fn() -> Option<UnixMicros>>,
 }
 
 impl Default for Options {
-    /// Probes every 10 s, gives up after 45 s, 5 s for a look-up, no wall clock.
+    /// Probes every 10 s, gives up after 45 s, 5 s for a look-up, any shard, no wall clock.
     fn default() -> Self {
         Self {
             liveness: Some(Liveness::new(
@@ -80,6 +84,8 @@ impl Default for Options {
                 Duration::from_secs(45),
             )),
             resolve_timeout: Duration::from_secs(5),
+            #[cfg(feature = "steering")]
+            steering: false,
             wall_clock: None,
         }
     }
@@ -130,13 +136,20 @@ impl<'d> Transport for EmbassyTransport<'d> {
                 _ => return Err(LinkError::new(LinkErrorKind::Unreachable)),
             };
             let deadline = time::tick_at(target.deadline).unwrap_or(embassy_time::Instant::MAX);
-            let socket = network.connect(remote, deadline).await?;
+            let wish = match target.steering {
+                Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
+                _ => None,
+            };
+            let socket = network.connect(remote, wish, deadline).await?;
             Ok(EmbassyLink::new(network, socket, options.liveness))
         })
     }
 
-    /// Ports count up from a seeded start and cannot be chosen.
     fn steering(&self) -> SteeringKind {
+        #[cfg(feature = "steering")]
+        if self.options.steering {
+            return SteeringKind::BestEffortShard;
+        }
         SteeringKind::None
     }
 
