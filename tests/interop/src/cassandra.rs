@@ -1,7 +1,7 @@
 //! One real Apache Cassandra 5.0 node on 127.0.0.1, for tests.
 //!
-//! The jars bring no `cassandra.yaml`, logging configuration or start script; [`layout`] writes the
-//! first two and [`java`] holds the third. What running one taught (Cassandra 5.0.9, Java 17, 2
+//! The jars bring no `cassandra.yaml`, logging configuration or start script; `layout` writes the
+//! first two and `java` holds the third. What running one taught (Cassandra 5.0.9, Java 17, 2
 //! cores; `cargo run -p messina-interop -- cassandra --restart` prints the figures):
 //!
 //! - From `java` to the first SUPPORTED 7 to 9 s, with an empty folder as with the data of an

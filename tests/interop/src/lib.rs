@@ -5,7 +5,7 @@
 //! - [`python`] keeps a virtual environment with a foreign driver and with the data file that
 //!   [`airports`] reads.
 //! - [`command`] runs the `messina` command from outside, as a person would.
-//! - [`slice`] is what CI runs: our command against Cassandra, a foreign driver against
+//! - [`mod@slice`] is what CI runs: our command against Cassandra, a foreign driver against
 //!   `messina sim`, each counted by the other side.
 //!
 //! It is no test framework and shares no code with the driver: what it knows of the protocol is the
