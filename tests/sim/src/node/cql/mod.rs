@@ -1,0 +1,9 @@
+//! The node's CQL: text to syntax tree. Names and types are judged later, against the schema.
+
+mod ast;
+mod ddl;
+mod lexer;
+mod parser;
+
+pub(crate) use ast::*;
+pub(crate) use parser::{Parsed, parse};

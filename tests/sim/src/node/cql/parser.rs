@@ -1,0 +1,646 @@
+//! Recursive descent over tokens: data statements, USE, TRUNCATE. Schema statements are in `ddl`.
+//!
+//! Recursion happens only in types and is bounded there, so hostile text cannot exhaust the stack.
+
+use super::super::error::CqlError;
+use super::lexer::{Spanned, Token, syntax_error, tokens};
+use super::*;
+
+/// A statement with its bind variables: one entry per number, the name if it had one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Parsed {
+    pub(crate) statement: Statement,
+    pub(crate) markers: Vec<Option<String>>,
+}
+
+/// More bind variables than the protocol can count.
+const MARKERS_MAX: usize = 65535;
+
+/// Parses one statement; a trailing semicolon is allowed.
+pub(crate) fn parse(text: &str) -> Result<Parsed> {
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        at: 0,
+        markers: Vec::new(),
+    };
+    let statement = parser.statement()?;
+    while parser.symbol(";") {}
+    if parser.peek() != &Token::End {
+        return Err(parser.error());
+    }
+    if parser.markers.len() > MARKERS_MAX {
+        return Err(CqlError::invalid(format!(
+            "Too many markers(?). {} markers exceed the allowed maximum of {MARKERS_MAX}",
+            parser.markers.len()
+        )));
+    }
+    Ok(Parsed {
+        statement,
+        markers: parser.markers,
+    })
+}
+
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Spanned>,
+    at: usize,
+    markers: Vec<Option<String>>,
+}
+
+type Result<T> = core::result::Result<T, CqlError>;
+
+impl Parser<'_> {
+    pub(super) fn peek(&self) -> &Token {
+        self.tokens
+            .get(self.at)
+            .map_or(&Token::End, |(token, _)| token)
+    }
+
+    fn peek_second(&self) -> &Token {
+        self.tokens
+            .get(self.at + 1)
+            .map_or(&Token::End, |(token, _)| token)
+    }
+
+    pub(super) fn next(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    pub(super) fn error(&self) -> CqlError {
+        let at = self
+            .tokens
+            .get(self.at)
+            .map_or(self.text.len(), |(_, at)| *at);
+        syntax_error(self.text, at)
+    }
+
+    /// Takes a keyword if it is next.
+    pub(super) fn word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Token::Word(next) if next == word);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Takes several keywords if all are next.
+    pub(super) fn words(&mut self, words: &[&str]) -> bool {
+        let start = self.at;
+        let found = words.iter().all(|word| self.word(word));
+        if !found {
+            self.at = start;
+        }
+        found
+    }
+
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.word(word) {
+            Ok(())
+        } else {
+            Err(self.error())
+        }
+    }
+
+    pub(super) fn symbol(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn expect(&mut self, symbol: &str) -> Result<()> {
+        if self.symbol(symbol) {
+            Ok(())
+        } else {
+            Err(self.error())
+        }
+    }
+
+    pub(super) fn identifier(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Word(name) | Token::Quoted(name) => {
+                let name = name.clone();
+                self.at += 1;
+                Ok(name)
+            }
+            _ => Err(self.error()),
+        }
+    }
+
+    pub(super) fn table_name(&mut self) -> Result<TableName> {
+        let first = self.identifier()?;
+        if self.symbol(".") {
+            return Ok(TableName {
+                keyspace: Some(first),
+                name: self.identifier()?,
+            });
+        }
+        Ok(TableName {
+            keyspace: None,
+            name: first,
+        })
+    }
+
+    /// `item, item, …` up to, not including, what cannot continue it.
+    pub(super) fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut out = vec![item(self)?];
+        while self.symbol(",") {
+            out.push(item(self)?);
+        }
+        Ok(out)
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        let Token::Word(verb) = self.peek().clone() else {
+            return Err(self.error());
+        };
+        let start = self.at;
+        self.at += 1;
+        match verb.as_str() {
+            "select" => self.select().map(Statement::Select),
+            "insert" => self.insert().map(Statement::Modify),
+            "update" => self.update().map(Statement::Modify),
+            "delete" => self.delete().map(Statement::Modify),
+            "begin" => self.batch().map(Statement::Batch),
+            "use" => self.identifier().map(Statement::Use),
+            "truncate" => {
+                self.word("table");
+                let table = self.table_name()?;
+                self.using()?;
+                Ok(Statement::Truncate(table))
+            }
+            "create" | "alter" | "drop" => self.schema_statement(&verb),
+            "grant" | "revoke" | "list" | "describe" | "desc" | "prune" | "attach" | "detach" => {
+                self.at = self.tokens.len().saturating_sub(1);
+                Ok(Statement::Unsupported("this statement"))
+            }
+            _ => {
+                self.at = start;
+                Err(self.error())
+            }
+        }
+    }
+
+    pub(super) fn unsupported(&mut self, what: &'static str) -> Statement {
+        self.at = self.tokens.len().saturating_sub(1);
+        Statement::Unsupported(what)
+    }
+
+    fn select(&mut self) -> Result<Select> {
+        if matches!(self.peek(), Token::Word(word) if word == "distinct" || word == "json")
+            && !matches!(self.peek_second(), Token::Symbol("," | ".") | Token::End)
+            && !matches!(self.peek_second(), Token::Word(word) if word == "from")
+        {
+            return Err(CqlError::invalid(
+                "SELECT DISTINCT and SELECT JSON are not supported",
+            ));
+        }
+        let selectors = if self.symbol("*") {
+            Vec::new()
+        } else {
+            self.list(Self::selector)?
+        };
+        self.expect_word("from")?;
+        let table = self.table_name()?;
+        let relations = if self.word("where") {
+            self.relations()?
+        } else {
+            Vec::new()
+        };
+        if self.words(&["group", "by"]) {
+            return Err(CqlError::invalid("GROUP BY is not supported"));
+        }
+        let order = if self.words(&["order", "by"]) {
+            self.list(|parser| {
+                let column = parser.identifier()?;
+                let descending = parser.word("desc");
+                if !descending {
+                    parser.word("asc");
+                }
+                Ok((column, descending))
+            })?
+        } else {
+            Vec::new()
+        };
+        let per_partition_limit = if self.words(&["per", "partition", "limit"]) {
+            Some(self.term()?)
+        } else {
+            None
+        };
+        let limit = if self.word("limit") {
+            Some(self.term()?)
+        } else {
+            None
+        };
+        let allow_filtering = self.words(&["allow", "filtering"]);
+        self.words(&["bypass", "cache"]);
+        let using = self.using()?;
+        Ok(Select {
+            table,
+            selectors,
+            relations,
+            order,
+            limit,
+            per_partition_limit,
+            allow_filtering,
+            using,
+        })
+    }
+
+    fn selector(&mut self) -> Result<(Selector, Option<String>)> {
+        let called = matches!(self.peek_second(), Token::Symbol("("));
+        let name = self.identifier()?;
+        let selector = match name.as_str() {
+            "count" if called => {
+                self.expect("(")?;
+                if !self.symbol("*")
+                    && self.next() != Token::Literal(Literal::Integer("1".to_owned()))
+                {
+                    return Err(CqlError::invalid("only count(*) is supported"));
+                }
+                self.expect(")")?;
+                Selector::CountRows
+            }
+            "token" if called => Selector::Token(self.columns()?),
+            _ if called => return Err(CqlError::Invalid(format!("Unknown function '{name}'"))),
+            _ => Selector::Column(name),
+        };
+        let alias = if self.word("as") {
+            Some(self.identifier()?)
+        } else {
+            None
+        };
+        Ok((selector, alias))
+    }
+
+    /// `(a, b)`.
+    pub(super) fn columns(&mut self) -> Result<Vec<String>> {
+        self.expect("(")?;
+        let columns = self.list(Self::identifier)?;
+        self.expect(")")?;
+        Ok(columns)
+    }
+
+    fn relations(&mut self) -> Result<Vec<Relation>> {
+        let mut out = vec![self.relation()?];
+        while self.word("and") {
+            out.push(self.relation()?);
+        }
+        Ok(out)
+    }
+
+    fn relation(&mut self) -> Result<Relation> {
+        if self.symbol("(") {
+            return Err(CqlError::invalid(
+                "multi-column relations are not supported",
+            ));
+        }
+        let called = matches!(self.peek_second(), Token::Symbol("("));
+        let name = self.identifier()?;
+        let subject = if called && name == "token" {
+            Subject::Token(self.columns()?)
+        } else {
+            Subject::Column(name)
+        };
+        if self.word("in") {
+            return Ok(Relation {
+                subject,
+                comparison: self.in_list()?,
+            });
+        }
+        let operator = match self.peek() {
+            Token::Symbol("=") => Operator::Equal,
+            Token::Symbol("!=") => Operator::NotEqual,
+            Token::Symbol("<") => Operator::Less,
+            Token::Symbol("<=") => Operator::LessOrEqual,
+            Token::Symbol(">") => Operator::Greater,
+            Token::Symbol(">=") => Operator::GreaterOrEqual,
+            Token::Word(word) if word == "contains" || word == "like" || word == "is" => {
+                return Err(CqlError::invalid("this kind of relation is not supported"));
+            }
+            _ => return Err(self.error()),
+        };
+        self.at += 1;
+        Ok(Relation {
+            subject,
+            comparison: Comparison::Compare(operator, self.term()?),
+        })
+    }
+
+    fn in_list(&mut self) -> Result<Comparison> {
+        if self.symbol("(") {
+            if self.symbol(")") {
+                return Ok(Comparison::In(Vec::new()));
+            }
+            let terms = self.list(Self::term)?;
+            self.expect(")")?;
+            return Ok(Comparison::In(terms));
+        }
+        match self.term()? {
+            Term::Marker(marker) => Ok(Comparison::InMarker(marker)),
+            _ => Err(self.error()),
+        }
+    }
+
+    pub(super) fn term(&mut self) -> Result<Term> {
+        let start = self.at;
+        match self.next() {
+            Token::Literal(literal) => Ok(Term::Literal(literal)),
+            Token::Symbol("?") => Ok(self.marker(None)),
+            Token::Symbol(":") => {
+                let name = self.identifier()?;
+                Ok(self.marker(Some(name)))
+            }
+            Token::Symbol("-") => match self.next() {
+                Token::Literal(Literal::Integer(text)) => {
+                    Ok(Term::Literal(Literal::Integer(format!("-{text}"))))
+                }
+                Token::Literal(Literal::Float(text)) => {
+                    Ok(Term::Literal(Literal::Float(format!("-{text}"))))
+                }
+                Token::Word(word) if word == "infinity" => {
+                    Ok(Term::Literal(Literal::Float("-inf".to_owned())))
+                }
+                _ => {
+                    self.at = start;
+                    Err(self.error())
+                }
+            },
+            Token::Symbol("{" | "[" | "(") => Err(CqlError::invalid(
+                "collection and tuple literals are not supported",
+            )),
+            Token::Word(word) => match word.as_str() {
+                "null" => Ok(Term::Literal(Literal::Null)),
+                "true" => Ok(Term::Literal(Literal::Boolean(true))),
+                "false" => Ok(Term::Literal(Literal::Boolean(false))),
+                "nan" => Ok(Term::Literal(Literal::Float("NaN".to_owned()))),
+                "infinity" => Ok(Term::Literal(Literal::Float("inf".to_owned()))),
+                _ if self.symbol("(") => {
+                    self.expect(")").map_err(|_| {
+                        CqlError::Invalid(format!("Unknown function '{word}' with arguments"))
+                    })?;
+                    Ok(Term::Call(word))
+                }
+                _ => {
+                    self.at = start;
+                    Err(self.error())
+                }
+            },
+            _ => {
+                self.at = start;
+                Err(self.error())
+            }
+        }
+    }
+
+    fn marker(&mut self, name: Option<String>) -> Term {
+        if name.is_some()
+            && let Some(at) = self.markers.iter().position(|known| *known == name)
+        {
+            return Term::Marker(at);
+        }
+        self.markers.push(name);
+        Term::Marker(self.markers.len() - 1)
+    }
+
+    fn using(&mut self) -> Result<Using> {
+        let mut using = Using::default();
+        if !self.word("using") {
+            return Ok(using);
+        }
+        loop {
+            let slot = if self.word("timestamp") {
+                &mut using.timestamp
+            } else if self.word("ttl") {
+                &mut using.ttl
+            } else if self.word("timeout") {
+                &mut using.timeout
+            } else {
+                return Err(self.error());
+            };
+            *slot = Some(self.term()?);
+            if !self.word("and") {
+                return Ok(using);
+            }
+        }
+    }
+
+    fn insert(&mut self) -> Result<Modify> {
+        self.expect_word("into")?;
+        let table = self.table_name()?;
+        if self.word("json") {
+            return Err(CqlError::invalid("INSERT JSON is not supported"));
+        }
+        let columns = self.columns()?;
+        self.expect_word("values")?;
+        self.expect("(")?;
+        let values = self.list(Self::term)?;
+        self.expect(")")?;
+        if columns.len() != values.len() {
+            return Err(CqlError::invalid("Unmatched column names/values"));
+        }
+        let condition = if self.words(&["if", "not", "exists"]) {
+            Condition::NotExists
+        } else {
+            Condition::None
+        };
+        let using = self.using()?;
+        let kind = ModifyKind::Insert(columns.into_iter().zip(values).collect());
+        Ok(Modify {
+            table,
+            kind,
+            using,
+            relations: Vec::new(),
+            condition,
+        })
+    }
+
+    fn update(&mut self) -> Result<Modify> {
+        let table = self.table_name()?;
+        let using = self.using()?;
+        self.expect_word("set")?;
+        let sets = self.list(|parser| {
+            let column = parser.identifier()?;
+            if parser.symbol("[") || parser.symbol(".") {
+                return Err(CqlError::invalid(
+                    "updates inside a value are not supported",
+                ));
+            }
+            parser.expect("=")?;
+            if matches!(parser.peek(), Token::Word(_) | Token::Quoted(_))
+                && matches!(parser.peek_second(), Token::Symbol("+" | "-"))
+            {
+                return Err(CqlError::Invalid(format!(
+                    "Invalid operation for non counter column {column}"
+                )));
+            }
+            Ok((column, parser.term()?))
+        })?;
+        self.expect_word("where")?;
+        let relations = self.relations()?;
+        let condition = self.condition()?;
+        Ok(Modify {
+            table,
+            kind: ModifyKind::Update(sets),
+            using,
+            relations,
+            condition,
+        })
+    }
+
+    fn delete(&mut self) -> Result<Modify> {
+        let columns = if self.word("from") {
+            Vec::new()
+        } else {
+            let columns = self.list(Self::identifier)?;
+            self.expect_word("from")?;
+            columns
+        };
+        let table = self.table_name()?;
+        let using = self.using()?;
+        self.expect_word("where")?;
+        let relations = self.relations()?;
+        let condition = self.condition()?;
+        Ok(Modify {
+            table,
+            kind: ModifyKind::Delete(columns),
+            using,
+            relations,
+            condition,
+        })
+    }
+
+    fn condition(&mut self) -> Result<Condition> {
+        if !self.word("if") {
+            return Ok(Condition::None);
+        }
+        if self.word("exists") {
+            return Ok(Condition::Exists);
+        }
+        self.relations().map(Condition::Columns)
+    }
+
+    fn batch(&mut self) -> Result<TextBatch> {
+        let counter = self.word("counter");
+        if !counter {
+            self.word("unlogged");
+        }
+        self.expect_word("batch")?;
+        let using = self.using()?;
+        let mut statements = Vec::new();
+        while !self.words(&["apply", "batch"]) {
+            let Token::Word(verb) = self.peek().clone() else {
+                return Err(self.error());
+            };
+            self.at += 1;
+            statements.push(match verb.as_str() {
+                "insert" => self.insert()?,
+                "update" => self.update()?,
+                "delete" => self.delete()?,
+                _ => {
+                    self.at -= 1;
+                    return Err(self.error());
+                }
+            });
+            while self.symbol(";") {}
+        }
+        Ok(TextBatch {
+            counter,
+            using,
+            statements,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_text_parses_and_counts_its_markers() {
+        let cases = [
+            (
+                "SELECT * FROM system.local WHERE key='local' USING TIMEOUT 500ms",
+                0,
+            ),
+            (
+                "select a, b as c, token(a), count(*) from ks.t where a = ? and b >= :x",
+                2,
+            ),
+            (
+                "SELECT a FROM t WHERE a IN ? ORDER BY b DESC LIMIT ? ALLOW FILTERING",
+                2,
+            ),
+            (
+                "SELECT a FROM t WHERE token(a) > ? AND token(a) <= -5 BYPASS CACHE;",
+                1,
+            ),
+            (
+                "INSERT INTO t (a, b) VALUES (?, ?) IF NOT EXISTS USING TTL 5 AND TIMESTAMP ?",
+                3,
+            ),
+            (
+                "UPDATE t USING TIMESTAMP 5 SET v = :v, w = :v WHERE a = 1 IF v = 'x'",
+                1,
+            ),
+            ("DELETE v FROM t WHERE a = ? AND b > 3", 1),
+            (
+                "BEGIN UNLOGGED BATCH INSERT INTO t (a) VALUES (?); DELETE FROM t WHERE a=?; APPLY \
+              BATCH",
+                2,
+            ),
+            ("USE \"Ks\"", 0),
+            ("TRUNCATE TABLE ks.t", 0),
+            (
+                "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': \
+              'NetworkTopologyStrategy', 'dc1': 3} AND durable_writes = true AND tablets = \
+              {'enabled': true, 'initial': 8} AND consistency = 'global'",
+                0,
+            ),
+            (
+                "CREATE TABLE ks.t (a int, b text, c frozen<map<text, int>>, PRIMARY KEY ((a, b), c)) \
+              WITH CLUSTERING ORDER BY (c DESC) AND comment = 'x' AND gc_grace_seconds = 5",
+                0,
+            ),
+            ("CREATE TABLE t (a int PRIMARY KEY)", 0),
+            ("ALTER TABLE t ADD v int", 0),
+            ("DROP KEYSPACE IF EXISTS ks", 0),
+        ];
+        for (text, markers) in cases {
+            let parsed = parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            assert_eq!(parsed.markers.len(), markers, "{text}");
+            assert!(
+                !matches!(parsed.statement, Statement::Unsupported(_)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_text_is_a_syntax_error_at_every_cut() {
+        let text = "SELECT a, b FROM ks.t WHERE a = 1 AND b < 2 LIMIT 5";
+        for bad in [
+            "",
+            ";",
+            "SELEC 1",
+            "SELECT FROM",
+            "SELECT a FROM t WHERE",
+            "DROP",
+            "x y z",
+        ] {
+            assert!(matches!(parse(bad), Err(CqlError::Syntax(_))), "{bad}");
+        }
+        for len in 0..text.len() {
+            let _ = parse(&text[..len]);
+        }
+        assert_eq!(
+            parse("SELECT a FRO t"),
+            Err(CqlError::Syntax(
+                "line 1:9 no viable alternative at input 'FRO'".into()
+            ))
+        );
+    }
+}

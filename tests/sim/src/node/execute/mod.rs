@@ -1,0 +1,262 @@
+//! Carrying out planned statements.
+//!
+//! Order of a single-partition request: levels are checked, the partition is located, the request
+//! is counted, replicas must be up, rows are read or written, the payload rule is asked.
+
+mod modify;
+mod schema_change;
+mod select;
+
+pub(crate) use schema_change::SchemaChange;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cluster::Cluster;
+use super::codec::{Bound, Consistency, Writer};
+use super::cql::Operator;
+use super::error::CqlError;
+use super::plan::{Metadata, Operand, Plan, Prepared, Test};
+use super::route::Caller;
+use super::schema::Column;
+use super::tablets::Payload;
+use super::value::{CqlType, list_elements};
+
+type Result<T> = core::result::Result<T, CqlError>;
+
+/// How a statement is to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Execution {
+    pub(crate) caller: Caller,
+    pub(crate) values: Vec<Bound>,
+    pub(crate) consistency: Consistency,
+    pub(crate) serial_consistency: Option<Consistency>,
+    pub(crate) page_size: Option<i32>,
+    pub(crate) paging_state: Option<Vec<u8>>,
+    pub(crate) timestamp: Option<i64>,
+}
+
+/// Rows, encoded as they go into the body.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) metadata: Arc<Metadata>,
+    pub(crate) count: usize,
+    pub(crate) cells: Writer,
+    pub(crate) paging_state: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Void,
+    SetKeyspace(String),
+    SchemaChange(SchemaChange),
+    Rows(Rows),
+}
+
+/// A success.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) outcome: Outcome,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl From<Outcome> for Executed {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            payload: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Cluster {
+    pub(crate) fn execute(&mut self, prepared: &Prepared, run: &Execution) -> Result<Executed> {
+        let (expected, received) = (prepared.variables.len(), run.values.len());
+        if expected != received {
+            return Err(CqlError::Invalid(format!(
+                "Invalid amount of bind variables: expected {expected} received {received}"
+            )));
+        }
+        let key_bound = !prepared.key_markers.is_empty();
+        match &prepared.plan {
+            Plan::Select(plan) => self.select(plan, run, key_bound),
+            Plan::Modify(plan) => self.modify(plan, run, key_bound),
+            Plan::Batch(plans) => {
+                let items: Vec<_> = plans
+                    .iter()
+                    .map(|plan| (plan, run.values.as_slice()))
+                    .collect();
+                self.batch(&items, run.consistency, run.timestamp, &run.caller)?;
+                Ok(Outcome::Void.into())
+            }
+            Plan::Use(name) => {
+                if self.catalogue.keyspace(name).is_none() {
+                    return Err(CqlError::Invalid(format!(
+                        "Keyspace '{name}' does not exist"
+                    )));
+                }
+                Ok(Outcome::SetKeyspace(name.clone()).into())
+            }
+            Plan::Truncate(table) => {
+                self.store.clear(&table.id);
+                Ok(Outcome::Void.into())
+            }
+            Plan::Schema(statement, keyspace) => self.change_schema(statement, keyspace.as_deref()),
+        }
+    }
+}
+
+/// The value of an operand.
+fn resolve(operand: &Operand, values: &[Bound]) -> Bound {
+    match operand {
+        Operand::Fixed(bound) => bound.clone(),
+        Operand::Marker(at) => values.get(*at).cloned().unwrap_or(Bound::Null),
+    }
+}
+
+/// The value of a key component, which must be there and fit its column.
+fn key_value(operand: &Operand, values: &[Bound], column: &Column) -> Result<Bytes> {
+    match resolve(operand, values) {
+        Bound::Value(bytes) => {
+            column.ty.check(&bytes, &column.name)?;
+            Ok(bytes)
+        }
+        Bound::Null => Err(CqlError::Invalid(format!(
+            "Invalid null value in condition for column {}",
+            column.name
+        ))),
+        Bound::Unset => Err(CqlError::Invalid(format!(
+            "Invalid unset value for column {}",
+            column.name
+        ))),
+    }
+}
+
+/// Refuses keys a node cannot store.
+fn check_key(components: &[Bytes]) -> Result<()> {
+    if let [only] = components
+        && only.is_empty()
+    {
+        return Err(CqlError::invalid("Key may not be empty"));
+    }
+    if components
+        .iter()
+        .any(|component| component.len() > usize::from(u16::MAX))
+    {
+        return Err(CqlError::invalid(
+            "Key length is longer than maximum of 65535",
+        ));
+    }
+    Ok(())
+}
+
+/// A test with its values filled in.
+enum Check {
+    Compare(Operator, Option<Vec<u8>>),
+    In(Vec<Vec<u8>>),
+}
+
+impl Check {
+    fn new(test: &Test, values: &[Bound], column: &Column) -> Result<Self> {
+        Ok(match test {
+            Test::Compare(operator, operand) => {
+                let value = match resolve(operand, values) {
+                    Bound::Value(bytes) => {
+                        column.ty.check(&bytes, &column.name)?;
+                        Some(sort_key(&column.ty, &bytes))
+                    }
+                    Bound::Null => None,
+                    Bound::Unset => {
+                        let text = format!("Invalid unset value for column {}", column.name);
+                        return Err(CqlError::Invalid(text));
+                    }
+                };
+                Self::Compare(*operator, value)
+            }
+            Test::In(_) | Test::InMarker(_) => {
+                let elements = in_values(test, values, column)?;
+                Self::In(
+                    elements
+                        .iter()
+                        .map(|bytes| sort_key(&column.ty, bytes))
+                        .collect(),
+                )
+            }
+        })
+    }
+
+    /// `nulls_match`: in conditions `= null` tests for absence, in WHERE nothing equals null.
+    fn holds(&self, value: Option<&Bytes>, ty: &CqlType, nulls_match: bool) -> bool {
+        let value = value.map(|bytes| sort_key(ty, bytes));
+        match self {
+            Self::Compare(operator, expected) => match (value, expected) {
+                (Some(value), Some(expected)) => match operator {
+                    Operator::Equal => value == *expected,
+                    Operator::NotEqual => value != *expected,
+                    Operator::Less => value < *expected,
+                    Operator::LessOrEqual => value <= *expected,
+                    Operator::Greater => value > *expected,
+                    Operator::GreaterOrEqual => value >= *expected,
+                },
+                (None, None) => nulls_match && *operator == Operator::Equal,
+                _ => nulls_match && *operator == Operator::NotEqual,
+            },
+            Self::In(expected) => value.is_some_and(|value| expected.contains(&value)),
+        }
+    }
+}
+
+fn sort_key(ty: &CqlType, bytes: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(bytes.len() + 2);
+    ty.put_sort_key(bytes, false, &mut key);
+    key
+}
+
+/// The values of an equality or an IN.
+fn in_values(test: &Test, values: &[Bound], column: &Column) -> Result<Vec<Bytes>> {
+    match test {
+        Test::Compare(_, operand) => Ok(vec![key_value(operand, values, column)?]),
+        Test::In(operands) => operands
+            .iter()
+            .map(|operand| key_value(operand, values, column))
+            .collect(),
+        Test::InMarker(at) => {
+            let refuse =
+                || CqlError::Invalid(format!("Invalid null value for IN({})", column.name));
+            let Some(Bound::Value(list)) = values.get(*at) else {
+                return Err(refuse());
+            };
+            let elements = list_elements(list).ok_or_else(refuse)?;
+            let elements: Option<Vec<Bytes>> = elements.into_iter().collect();
+            let elements = elements.ok_or_else(refuse)?;
+            for element in &elements {
+                column.ty.check(element, &column.name)?;
+            }
+            Ok(elements)
+        }
+    }
+}
+
+/// An optional int operand that must be above zero.
+fn positive(operand: Option<&Operand>, values: &[Bound], what: &str) -> Result<Option<u32>> {
+    let Some(operand) = operand else {
+        return Ok(None);
+    };
+    let bytes = match resolve(operand, values) {
+        Bound::Value(bytes) => bytes,
+        Bound::Unset => return Ok(None),
+        Bound::Null => return Err(CqlError::Invalid(format!("Invalid null value of {what}"))),
+    };
+    let limit = <[u8; 4]>::try_from(&bytes[..])
+        .map(i32::from_be_bytes)
+        .unwrap_or(0);
+    match u32::try_from(limit) {
+        Ok(limit) if limit > 0 => Ok(Some(limit)),
+        _ => Err(CqlError::Invalid(format!(
+            "{what} must be strictly positive"
+        ))),
+    }
+}

@@ -1,0 +1,561 @@
+//! SELECT: from the plan to a page of encoded rows, and the state that continues it.
+
+use core::ops::{Bound as Edge, ControlFlow};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::super::cluster::Cluster;
+use super::super::codec::{Bound, Consistency, Reader, Writer};
+use super::super::cql::Operator;
+use super::super::error::CqlError;
+use super::super::plan::{Output, SelectPlan};
+use super::super::route::{Request, Route};
+use super::super::store::{LiveRow, Partition, PartitionKey, RowKey, TableRows};
+use super::super::system;
+use super::super::token::{partition_key, token_of};
+use super::super::value::bigint;
+use super::{
+    Check, Executed, Execution, Outcome, Result, Rows, check_key, in_values, key_value, positive,
+};
+
+/// A page ends at this many bytes of cells even if rows are missing.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Partitions that one IN may name.
+const PARTITIONS_MAX: usize = 10_000;
+
+/// Where a page ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Position {
+    /// The last row sent: its partition and encoded clustering key.
+    last: Option<(PartitionKey, RowKey)>,
+    /// Rows of a virtual table already sent.
+    offset: u32,
+    /// Rows the LIMIT still allows.
+    remaining: Option<u32>,
+    /// Rows of this partition already sent.
+    in_partition: u32,
+}
+
+impl Position {
+    const MAGIC: &'static [u8] = b"msp1";
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.raw(Self::MAGIC);
+        out.uint(self.offset);
+        out.uint(
+            self.remaining
+                .map_or(0, |remaining| remaining.saturating_add(1)),
+        );
+        out.uint(self.in_partition);
+        if let Some(((token, key), row)) = &self.last {
+            out.long(*token);
+            out.bytes(key);
+            out.bytes(row);
+        }
+        out.into_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let refuse = || CqlError::protocol("Invalid value for the paging state");
+        let mut reader = Reader::new(bytes);
+        let parse = |reader: &mut Reader<'_>| -> Result<Self> {
+            if reader.take(Self::MAGIC.len())? != Self::MAGIC {
+                return Err(refuse());
+            }
+            let uint = |reader: &mut Reader<'_>| Ok(reader.int()?.cast_unsigned());
+            let mut position = Self {
+                offset: uint(reader)?,
+                ..Self::default()
+            };
+            position.remaining = uint(reader)?.checked_sub(1);
+            position.in_partition = uint(reader)?;
+            if !reader.rest().is_empty() {
+                let token = reader.long()?;
+                let key = reader.bytes()?.ok_or_else(refuse)?;
+                let row = reader.bytes()?.ok_or_else(refuse)?;
+                position.last = Some(((token, Bytes::copy_from_slice(key)), row.to_vec()));
+            }
+            Ok(position)
+        };
+        parse(&mut reader)
+            .ok()
+            .filter(|_| reader.rest().is_empty())
+            .ok_or_else(refuse)
+    }
+}
+
+/// Collects rows until the page or the limit is full.
+struct Page<'a> {
+    plan: &'a SelectPlan,
+    checks: Vec<(usize, Check)>,
+    cells: Writer,
+    count: usize,
+    counted: i64,
+    page_size: Option<usize>,
+    per_partition: Option<u32>,
+    position: Position,
+    /// There is a row beyond the page.
+    more: bool,
+}
+
+impl Page<'_> {
+    /// Whether a row passes all tests.
+    fn wants(&self, value: &dyn Fn(usize) -> Option<Bytes>) -> bool {
+        self.checks.iter().all(|(column, check)| {
+            check.holds(
+                value(*column).as_ref(),
+                &self.plan.table.columns[*column].ty,
+                false,
+            )
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.page_size
+            .is_some_and(|size| self.count >= size || self.cells.as_slice().len() >= PAGE_BYTES_MAX)
+    }
+
+    /// Takes a row, or ends the page before it.
+    fn offer(&mut self, token: i64, value: &dyn Fn(usize) -> Option<Bytes>) -> ControlFlow<()> {
+        if self.position.remaining == Some(0) {
+            return ControlFlow::Break(());
+        }
+        if self.is_full() {
+            self.more = true;
+            return ControlFlow::Break(());
+        }
+        if let Some(remaining) = &mut self.position.remaining
+            && !self.plan.counts()
+        {
+            *remaining -= 1;
+        }
+        self.counted += 1;
+        if !self.plan.counts() {
+            self.put(token, value);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn put(&mut self, token: i64, value: &dyn Fn(usize) -> Option<Bytes>) {
+        self.count += 1;
+        for output in &self.plan.outputs {
+            match output {
+                Output::Column(column) => self.cells.value(value(*column).as_ref()),
+                Output::Token => self.cells.value(Some(&bigint(token))),
+                Output::Count => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Rows {
+        if self.plan.counts() {
+            self.count = 1;
+            for output in &self.plan.outputs {
+                match output {
+                    Output::Count => self.cells.value(Some(&bigint(self.counted))),
+                    _ => self.cells.value(None),
+                }
+            }
+        }
+        Rows {
+            metadata: Arc::clone(&self.plan.metadata),
+            count: self.count,
+            cells: self.cells,
+            paging_state: self.more.then(|| self.position.encode()),
+        }
+    }
+}
+
+impl Cluster {
+    pub(super) fn select(
+        &mut self,
+        plan: &SelectPlan,
+        run: &Execution,
+        key_bound: bool,
+    ) -> Result<Executed> {
+        if matches!(run.consistency, Consistency::Any | Consistency::EachQuorum) {
+            let text = format!(
+                "{} ConsistencyLevel is only supported for writes",
+                run.consistency
+            );
+            return Err(CqlError::Invalid(text));
+        }
+        if plan.table.is_virtual {
+            return Ok(Outcome::Rows(self.read_virtual(plan, run)?).into());
+        }
+        let keys = self.keys(plan, &run.values)?;
+        let single = match keys.as_deref() {
+            Some([key]) => Some(key.clone()),
+            _ => None,
+        };
+        let strong = self.is_strong(&plan.table);
+        if strong {
+            check_strong_read(run.consistency, single.is_some())?;
+        }
+        if run.consistency.is_serial() && single.is_none() {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
+        }
+        let request = Request {
+            write: false,
+            conditional: false,
+            key_bound,
+            consistency: run.consistency,
+        };
+        let route: Option<Route> = single.map(|(token, _)| self.route(&plan.table, token));
+        if let Some(route) = &route {
+            self.classify(&plan.table, &run.caller, route, request);
+            self.check_hazard(&plan.table, &run.caller, route, request)?;
+            self.check_available(&run.caller, route, run.consistency)?;
+        }
+        let rows = self.read(plan, run, keys, strong)?;
+        let payload =
+            route.and_then(|route| self.payload(&plan.table, &run.caller, &route, request));
+        Ok(Executed {
+            outcome: Outcome::Rows(rows),
+            payload,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Partitions that the statement names, in ring order; none for a scan.
+    fn keys(&self, plan: &SelectPlan, values: &[Bound]) -> Result<Option<Vec<PartitionKey>>> {
+        let Some(tests) = &plan.key else {
+            return Ok(None);
+        };
+        let mut products: Vec<Vec<Bytes>> = vec![Vec::new()];
+        for (test, column) in tests.iter().zip(plan.table.partition_columns()) {
+            let candidates = in_values(test, values, column)?;
+            if products.len().saturating_mul(candidates.len()) > PARTITIONS_MAX {
+                return Err(CqlError::invalid("IN names too many partitions"));
+            }
+            products = products
+                .into_iter()
+                .flat_map(|head| {
+                    candidates.iter().map(move |candidate| {
+                        let mut key = head.clone();
+                        key.push(candidate.clone());
+                        key
+                    })
+                })
+                .collect();
+        }
+        let mut keys = Vec::with_capacity(products.len());
+        for components in products {
+            check_key(&components)?;
+            keys.push(encode_key(&components)?);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(Some(keys))
+    }
+
+    fn page<'a>(&self, plan: &'a SelectPlan, run: &Execution, paged: bool) -> Result<Page<'a>> {
+        let checks: Result<Vec<(usize, Check)>> = plan
+            .filters
+            .iter()
+            .map(|filter| {
+                let column = &plan.table.columns[filter.column];
+                Ok((
+                    filter.column,
+                    Check::new(&filter.test, &run.values, column)?,
+                ))
+            })
+            .collect();
+        let limit = positive(plan.limit.as_ref(), &run.values, "LIMIT")?;
+        let per_partition = positive(
+            plan.per_partition_limit.as_ref(),
+            &run.values,
+            "PER PARTITION LIMIT",
+        )?;
+        let position = match &run.paging_state {
+            Some(bytes) => Position::decode(bytes)?,
+            None => Position {
+                remaining: limit,
+                ..Position::default()
+            },
+        };
+        let page_size = run.page_size.and_then(|size| usize::try_from(size).ok());
+        Ok(Page {
+            plan,
+            checks: checks?,
+            cells: Writer::default(),
+            count: 0,
+            counted: 0,
+            page_size: page_size.filter(|size| *size > 0 && paged && !plan.counts()),
+            per_partition,
+            position,
+            more: false,
+        })
+    }
+
+    fn read_virtual(&self, plan: &SelectPlan, run: &Execution) -> Result<Rows> {
+        let mut page = self.page(plan, run, true)?;
+        let rows = system::rows(self, &run.caller, &plan.table);
+        let skipped = page.position.offset as usize;
+        let mut passed = 0usize;
+        for row in rows {
+            let value = |column: usize| row.get(column).cloned().flatten();
+            if !page.wants(&value) {
+                continue;
+            }
+            passed += 1;
+            if passed <= skipped {
+                continue;
+            }
+            if page.offer(0, &value).is_break() {
+                break;
+            }
+            page.position.offset += 1;
+        }
+        Ok(page.finish())
+    }
+
+    fn read(
+        &self,
+        plan: &SelectPlan,
+        run: &Execution,
+        keys: Option<Vec<PartitionKey>>,
+        strong: bool,
+    ) -> Result<Rows> {
+        let mut page = self.page(plan, run, !strong && !plan.is_single_row())?;
+        let mut prefix = RowKey::new();
+        for (operand, column) in plan.prefix.iter().zip(plan.table.clustering_columns()) {
+            let value = key_value(operand, &run.values, column)?;
+            put_clustering(&mut prefix, column, &value);
+        }
+        let tokens = token_bounds(plan, run)?;
+        let Some(rows) = self.store.table(&plan.table.id) else {
+            return Ok(page.finish());
+        };
+        let now = run.caller.now;
+        let resume = page.position.last.clone();
+        for (key, partition) in partitions(rows, keys, resume.as_ref().map(|(key, _)| key)) {
+            if !tokens
+                .iter()
+                .all(|(operator, token)| in_token_range(key.0, *operator, *token))
+            {
+                continue;
+            }
+            let after = resume
+                .as_ref()
+                .filter(|(at, _)| at == key)
+                .map(|(_, row)| row);
+            if after.is_none() {
+                page.position.in_partition = 0;
+            }
+            let range = row_range(&prefix, after, plan.reversed);
+            let rows = partition.rows(range, now);
+            let flow = if plan.reversed {
+                read_partition(&mut page, key, partition, rows.rev())
+            } else {
+                read_partition(&mut page, key, partition, rows)
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(page.finish())
+    }
+}
+
+fn read_partition<'p>(
+    page: &mut Page<'_>,
+    key: &PartitionKey,
+    partition: &'p Partition,
+    rows: impl Iterator<Item = (&'p RowKey, LiveRow<'p>)>,
+) -> ControlFlow<()> {
+    let table = Arc::clone(&page.plan.table);
+    for (row_key, row) in rows {
+        if page
+            .per_partition
+            .is_some_and(|limit| page.position.in_partition >= limit)
+        {
+            break;
+        }
+        let value = |column: usize| {
+            if column < table.partition_len {
+                partition.components.get(column).cloned()
+            } else if column < table.key_len() {
+                row.clustering().get(column - table.partition_len).cloned()
+            } else {
+                row.cell(table.columns[column].id)
+            }
+        };
+        if !page.wants(&value) {
+            continue;
+        }
+        page.offer(key.0, &value)?;
+        page.position.in_partition += 1;
+        if page.page_size.is_some() {
+            page.position.last = Some((key.clone(), row_key.clone()));
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Named partitions, or all, from the resumed one on.
+fn partitions<'a>(
+    rows: &'a TableRows,
+    keys: Option<Vec<PartitionKey>>,
+    resume: Option<&PartitionKey>,
+) -> Box<dyn Iterator<Item = (&'a PartitionKey, &'a Partition)> + 'a> {
+    let resume = resume.cloned();
+    match keys {
+        Some(keys) => Box::new(
+            keys.into_iter()
+                .filter(move |key| resume.as_ref().is_none_or(|resume| key >= resume))
+                .filter_map(|key| rows.partitions.get_key_value(&key)),
+        ),
+        None => match resume {
+            Some(resume) => Box::new(rows.partitions.range(resume..)),
+            None => Box::new(rows.partitions.iter()),
+        },
+    }
+}
+
+/// Keys that begin with `prefix`, from beyond `after` in the direction of reading.
+fn row_range(
+    prefix: &RowKey,
+    after: Option<&RowKey>,
+    reversed: bool,
+) -> (Edge<RowKey>, Edge<RowKey>) {
+    let (mut low, mut high) = prefix_range(prefix);
+    if let Some(after) = after {
+        if reversed {
+            high = Edge::Excluded(after.clone());
+        } else {
+            low = Edge::Excluded(after.clone());
+        }
+    }
+    (low, high)
+}
+
+/// All keys that begin with `prefix`.
+pub(super) fn prefix_range(prefix: &RowKey) -> (Edge<RowKey>, Edge<RowKey>) {
+    let mut end = prefix.clone();
+    while end.last() == Some(&0xff) {
+        end.pop();
+    }
+    match end.last_mut() {
+        Some(last) => {
+            *last += 1;
+            (Edge::Included(prefix.clone()), Edge::Excluded(end))
+        }
+        None => (Edge::Included(prefix.clone()), Edge::Unbounded),
+    }
+}
+
+/// Appends a clustering component to an encoded key.
+pub(super) fn put_clustering(
+    key: &mut RowKey,
+    column: &super::super::schema::Column,
+    value: &[u8],
+) {
+    use super::super::schema::Role;
+    let descending = matches!(column.role, Role::Clustering { descending: true });
+    column.ty.put_sort_key(value, descending, key);
+}
+
+/// Token and bytes of a partition key.
+pub(super) fn encode_key(components: &[Bytes]) -> Result<PartitionKey> {
+    let key = partition_key(components.iter().map(|component| &component[..]))
+        .ok_or_else(|| CqlError::invalid("Key length is longer than maximum of 65535"))?;
+    Ok((token_of(&key), key.into()))
+}
+
+fn token_bounds(plan: &SelectPlan, run: &Execution) -> Result<Vec<(Operator, i64)>> {
+    plan.token_range
+        .iter()
+        .map(
+            |(operator, operand)| match super::resolve(operand, &run.values) {
+                Bound::Value(bytes) => <[u8; 8]>::try_from(&bytes[..])
+                    .map(|bytes| (*operator, i64::from_be_bytes(bytes)))
+                    .map_err(|_| CqlError::invalid("Invalid token")),
+                _ => Err(CqlError::invalid("Invalid null token")),
+            },
+        )
+        .collect()
+}
+
+fn in_token_range(token: i64, operator: Operator, bound: i64) -> bool {
+    match operator {
+        Operator::Equal => token == bound,
+        Operator::NotEqual => token != bound,
+        Operator::Less => token < bound,
+        Operator::LessOrEqual => token <= bound,
+        Operator::Greater => token > bound,
+        Operator::GreaterOrEqual => token >= bound,
+    }
+}
+
+fn check_strong_read(consistency: Consistency, single: bool) -> Result<()> {
+    if !single {
+        return Err(CqlError::invalid(
+            "Strongly consistent queries can only target a single partition",
+        ));
+    }
+    if matches!(
+        consistency,
+        Consistency::One | Consistency::LocalOne | Consistency::Quorum | Consistency::LocalQuorum
+    ) {
+        return Ok(());
+    }
+    Err(CqlError::invalid(
+        "Strongly consistent reads must use QUORUM/LOCAL_QUORUM or ONE/LOCAL_ONE consistency level",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_survive_the_trip_and_garbage_does_not() {
+        let positions = [
+            Position::default(),
+            Position {
+                offset: 7,
+                remaining: Some(0),
+                ..Position::default()
+            },
+            Position {
+                last: Some(((-5, Bytes::from_static(b"key")), vec![1, 2])),
+                remaining: Some(3),
+                in_partition: 9,
+                offset: 0,
+            },
+        ];
+        for position in positions {
+            let bytes = position.encode();
+            assert_eq!(Position::decode(&bytes), Ok(position));
+            for len in 0..bytes.len() {
+                // A state without a row is a prefix of one with a row.
+                if len != 16 {
+                    assert!(Position::decode(&bytes[..len]).is_err(), "{len}");
+                }
+            }
+        }
+        assert!(Position::decode(b"garbage garbage garbage").is_err());
+    }
+
+    #[test]
+    fn prefix_ranges_end_before_the_next_prefix() {
+        assert_eq!(
+            prefix_range(&vec![1, 0xff]),
+            (Edge::Included(vec![1, 0xff]), Edge::Excluded(vec![2]))
+        );
+        assert_eq!(
+            prefix_range(&Vec::new()),
+            (Edge::Included(vec![]), Edge::Unbounded)
+        );
+        assert_eq!(
+            prefix_range(&vec![0xff]),
+            (Edge::Included(vec![0xff]), Edge::Unbounded)
+        );
+    }
+}

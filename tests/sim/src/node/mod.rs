@@ -1,0 +1,33 @@
+//! Nodes of a simulated cluster: their codec, their CQL, their schema, rows, tablets and ring.
+//!
+//! Sans-IO: bytes of a connection go in, bytes come out, time is an argument. Nothing here depends
+//! on the driver, so that the two cannot share a mistake. Behaviour follows ScyllaDB's native
+//! protocol 3 and 4 with its extensions; what is not supported is refused with a CQL error.
+
+mod cluster;
+mod codec;
+mod connection;
+mod cql;
+mod error;
+mod execute;
+mod options;
+mod plan;
+mod reply;
+mod ring;
+mod route;
+mod schema;
+mod serve;
+mod stats;
+mod store;
+mod system;
+mod tablets;
+mod token;
+mod value;
+
+pub use cluster::{Cluster, ControlError, NodeEvent};
+pub use codec::Consistency;
+pub use connection::{ConnectionId, Listener};
+pub use error::CqlError;
+pub use options::{Credentials, NodeOptions, Options, TabletsMode};
+pub use stats::{Counters, NodeStats, Stats};
+pub use tablets::{Replica, Tablet};

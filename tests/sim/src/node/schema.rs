@@ -1,0 +1,288 @@
+//! The schema that all nodes of the cluster share: keyspaces, tables, columns, one version.
+//!
+//! A table is immutable and shared; altering it makes a new one under the same id. Column ids are
+//! never reused within a table, so stored cells survive alterations.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::error::CqlError;
+use super::tablets::drawn;
+use super::value::CqlType;
+
+/// Identity of a table for its whole life.
+pub(crate) type TableId = [u8; 16];
+
+/// The part a column plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    PartitionKey,
+    Clustering { descending: bool },
+    Regular,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) id: u16,
+    pub(crate) name: String,
+    pub(crate) ty: CqlType,
+    pub(crate) role: Role,
+}
+
+/// A table. Columns stand in the order of `SELECT *`: partition key, clustering, then by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) id: TableId,
+    pub(crate) keyspace: String,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) partition_len: usize,
+    pub(crate) clustering_len: usize,
+    pub(crate) comment: String,
+    next_column_id: u16,
+    /// Served from the cluster's state instead of the store.
+    pub(crate) is_virtual: bool,
+}
+
+impl Table {
+    /// `partition` and `clustering` name columns of `columns`; the latter with "descending".
+    pub(crate) fn new(
+        id: TableId,
+        (keyspace, name): (&str, &str),
+        columns: Vec<(String, CqlType)>,
+        partition: &[String],
+        clustering: &[(String, bool)],
+    ) -> Result<Self, CqlError> {
+        let mut rest: BTreeMap<String, CqlType> = BTreeMap::new();
+        for (column, ty) in columns {
+            if rest.insert(column.clone(), ty).is_some() {
+                return Err(CqlError::Invalid(format!(
+                    "Multiple definition of identifier {column}"
+                )));
+            }
+        }
+        let mut take = |column: &String| {
+            rest.remove(column).ok_or_else(|| {
+                CqlError::Invalid(format!(
+                    "Unknown definition {column} referenced in PRIMARY KEY"
+                ))
+            })
+        };
+        let mut keyed = Vec::new();
+        for column in partition {
+            keyed.push((column.clone(), take(column)?, Role::PartitionKey));
+        }
+        for (column, descending) in clustering {
+            let role = Role::Clustering {
+                descending: *descending,
+            };
+            keyed.push((column.clone(), take(column)?, role));
+        }
+        if let Some((column, ty, _)) = keyed.iter().find(|(_, ty, _)| !ty.is_clusterable()) {
+            return Err(CqlError::Invalid(format!(
+                "Invalid type {ty} for PRIMARY KEY component {column}"
+            )));
+        }
+        let regular = rest
+            .into_iter()
+            .map(|(column, ty)| (column, ty, Role::Regular));
+        let columns: Vec<Column> = (0u16..)
+            .zip(keyed.into_iter().chain(regular))
+            .map(|(id, (name, ty, role))| Column { id, name, ty, role })
+            .collect();
+        Ok(Self {
+            id,
+            keyspace: keyspace.to_owned(),
+            name: name.to_owned(),
+            next_column_id: u16::try_from(columns.len()).unwrap_or(u16::MAX),
+            columns,
+            partition_len: partition.len(),
+            clustering_len: clustering.len(),
+            comment: String::new(),
+            is_virtual: false,
+        })
+    }
+
+    /// Position of a column.
+    pub(crate) fn position(&self, column: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|candidate| candidate.name == column)
+    }
+
+    pub(crate) fn key_len(&self) -> usize {
+        self.partition_len + self.clustering_len
+    }
+
+    pub(crate) fn partition_columns(&self) -> &[Column] {
+        &self.columns[..self.partition_len]
+    }
+
+    pub(crate) fn clustering_columns(&self) -> &[Column] {
+        &self.columns[self.partition_len..self.key_len()]
+    }
+
+    pub(crate) fn regular_columns(&self) -> &[Column] {
+        &self.columns[self.key_len()..]
+    }
+
+    /// The table with one more regular column.
+    pub(crate) fn with_column(&self, name: &str, ty: CqlType) -> Result<Self, CqlError> {
+        if self.position(name).is_some() {
+            return Err(CqlError::Invalid(format!(
+                "Invalid column name {name} because it conflicts with an existing column"
+            )));
+        }
+        let mut altered = self.clone();
+        let column = Column {
+            id: self.next_column_id,
+            name: name.to_owned(),
+            ty,
+            role: Role::Regular,
+        };
+        altered.next_column_id = altered.next_column_id.saturating_add(1);
+        let at = self
+            .regular_columns()
+            .partition_point(|other| other.name.as_str() < name);
+        altered.columns.insert(self.key_len() + at, column);
+        Ok(altered)
+    }
+
+    /// The table without a regular column.
+    pub(crate) fn without_column(&self, name: &str) -> Result<Self, CqlError> {
+        let at = self.position(name).ok_or_else(|| {
+            CqlError::Invalid(format!(
+                "Column {name} was not found in table {}",
+                self.name
+            ))
+        })?;
+        if at < self.key_len() {
+            return Err(CqlError::Invalid(format!(
+                "Cannot drop PRIMARY KEY part {name}"
+            )));
+        }
+        let mut altered = self.clone();
+        altered.columns.remove(at);
+        Ok(altered)
+    }
+}
+
+/// How copies are spread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Replication {
+    /// Every node has its own: system tables.
+    Local,
+    Simple {
+        factor: u32,
+    },
+    NetworkTopology {
+        factors: BTreeMap<String, u32>,
+    },
+}
+
+impl Replication {
+    /// The map as system_schema shows it.
+    pub(crate) fn entries(&self) -> Vec<(String, String)> {
+        const PACKAGE: &str = "org.apache.cassandra.locator";
+        let class = |name| ("class".to_owned(), format!("{PACKAGE}.{name}"));
+        match self {
+            Self::Local => vec![class("LocalStrategy")],
+            Self::Simple { factor } => {
+                vec![
+                    class("SimpleStrategy"),
+                    ("replication_factor".to_owned(), factor.to_string()),
+                ]
+            }
+            Self::NetworkTopology { factors } => {
+                let factors = factors
+                    .iter()
+                    .map(|(dc, factor)| (dc.clone(), factor.to_string()));
+                core::iter::once(class("NetworkTopologyStrategy"))
+                    .chain(factors)
+                    .collect()
+            }
+        }
+    }
+}
+
+/// A keyspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Keyspace {
+    pub(crate) name: String,
+    pub(crate) replication: Replication,
+    pub(crate) durable_writes: bool,
+    /// The `initial` of tablets (0: automatic); none for vnodes.
+    pub(crate) tablets: Option<u32>,
+    /// `eventual` or `global` where the statement said so.
+    pub(crate) consistency: Option<String>,
+    pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    /// Made by the node itself: cannot be altered or written.
+    pub(crate) is_system: bool,
+}
+
+impl Keyspace {
+    pub(crate) fn is_strong(&self) -> bool {
+        self.consistency.as_deref() == Some("global")
+    }
+}
+
+/// All keyspaces and the version that names this state of them.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    pub(crate) keyspaces: BTreeMap<String, Keyspace>,
+    seed: u64,
+    generation: u64,
+    ids_made: u64,
+}
+
+impl Catalogue {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            keyspaces: BTreeMap::new(),
+            seed,
+            generation: 0,
+            ids_made: 0,
+        }
+    }
+
+    /// Marks a change.
+    pub(crate) fn bump(&mut self) {
+        self.generation += 1;
+    }
+
+    pub(crate) fn version(&self) -> [u8; 16] {
+        uuid_from(self.seed, "schema version", self.generation, 3)
+    }
+
+    /// A fresh table id.
+    pub(crate) fn next_id(&mut self) -> TableId {
+        self.ids_made += 1;
+        uuid_from(self.seed, "table", self.ids_made, 1)
+    }
+
+    pub(crate) fn keyspace(&self, name: &str) -> Option<&Keyspace> {
+        self.keyspaces.get(name)
+    }
+
+    pub(crate) fn table(&self, keyspace: &str, table: &str) -> Result<Arc<Table>, CqlError> {
+        let found = self
+            .keyspace(keyspace)
+            .ok_or_else(|| CqlError::Invalid(format!("Keyspace {keyspace} does not exist")))?;
+        found
+            .tables
+            .get(table)
+            .cloned()
+            .ok_or_else(|| CqlError::Invalid(format!("unconfigured table {table}")))
+    }
+}
+
+/// A uuid drawn from the seed, well-formed for `version`.
+pub(crate) fn uuid_from(seed: u64, what: &str, at: u64, version: u8) -> [u8; 16] {
+    let high = u128::from(drawn(seed, what, at)) << 64;
+    let low = u128::from(drawn(seed.wrapping_add(1), what, at));
+    let mut bytes = (high | low).to_be_bytes();
+    bytes[6] = bytes[6] & 0x0f | version << 4;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    bytes
+}

@@ -1,0 +1,478 @@
+//! Requests of one connection, by opcode: what is read from the body, what is answered.
+//!
+//! A frame that cannot be decompressed closes the connection; any other error is an ERROR on the
+//! request's stream and the connection stays as it was.
+
+use std::sync::Arc;
+
+use md5::{Digest, Md5};
+
+use super::cluster::Cluster;
+use super::codec::{
+    BatchEntry, BatchRequest, Bound, Compression, Header, Parameters, Reader, Writer, flags, opcode,
+};
+use super::connection::{Connection, EventKind, Features, Stage};
+use super::error::CqlError;
+use super::execute::Execution;
+use super::plan::{ModifyPlan, Plan, Prepared, plan};
+use super::reply::{Reply, Wish, prepared as prepared_reply, result, supported};
+use super::route::Caller;
+
+type Result<T> = core::result::Result<T, CqlError>;
+
+/// Prepared statements that a node keeps; beyond it, it forgets all.
+const PREPARED_MAX: usize = 100_000;
+
+impl Cluster {
+    pub(super) fn serve(
+        &mut self,
+        connection: &mut Connection,
+        header: Header,
+        body: Vec<u8>,
+        now: i64,
+    ) {
+        let Some(node) = self.nodes.get_mut(connection.node) else {
+            return;
+        };
+        node.stats.frames += 1;
+        connection.set_clock(now, node.delay_micros);
+        let body = match uncompressed(connection, header, body) {
+            Ok(body) => body,
+            Err(error) => return connection.close_with(&error),
+        };
+        let is_data = matches!(
+            header.opcode,
+            opcode::QUERY | opcode::EXECUTE | opcode::BATCH | opcode::PREPARE
+        );
+        if is_data && connection.stage == Stage::Ready && header.opcode != opcode::PREPARE {
+            if node.drop_next > 0 {
+                node.drop_next -= 1;
+                return;
+            }
+            if let Some(error) = node.fail_next.pop_front() {
+                return self.push_error(connection, header.stream, &error, None);
+            }
+        }
+        let trace = (is_data && header.flags & flags::TRACING != 0).then(|| self.fresh_uuid());
+        let version = connection.version_or_newest();
+        let mut reader = Reader::new(&body);
+        let opened = if header.flags & flags::CUSTOM_PAYLOAD != 0 && version >= 4 {
+            reader.skip_bytes_map()
+        } else {
+            Ok(())
+        };
+        let answer = opened.and_then(|()| self.answer(connection, header.opcode, &mut reader, now));
+        if let Some(event) = self.own_event.take()
+            && connection.is_registered(EventKind::Schema)
+        {
+            connection.push_schema_event(&event);
+        }
+        match answer {
+            Ok(mut reply) => {
+                reply.trace = trace;
+                if reply.payload.is_some()
+                    && let Some(node) = self.nodes.get_mut(connection.node)
+                {
+                    node.stats.payloads += 1;
+                }
+                reply.push(connection, header.stream);
+            }
+            Err(error) => self.push_error(connection, header.stream, &error, trace),
+        }
+    }
+
+    fn push_error(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        error: &CqlError,
+        trace: Option<[u8; 16]>,
+    ) {
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.errors += 1;
+            node.stats.unprepared += u64::from(matches!(error, CqlError::Unprepared(_)));
+        }
+        let mut body = Writer::default();
+        error.put(
+            &mut body,
+            connection.version_or_newest(),
+            connection.features.rate_limit,
+        );
+        let reply = Reply {
+            trace,
+            ..Reply::new(opcode::ERROR, body)
+        };
+        reply.push(connection, stream);
+    }
+
+    /// The gate of the handshake, then the handlers.
+    fn answer(
+        &mut self,
+        connection: &mut Connection,
+        code: u8,
+        reader: &mut Reader<'_>,
+        now: i64,
+    ) -> Result<Reply> {
+        let allowed = match connection.stage {
+            Stage::Initial => matches!(code, opcode::STARTUP | opcode::OPTIONS),
+            Stage::Authenticating => matches!(code, opcode::AUTH_RESPONSE | opcode::CREDENTIALS),
+            Stage::Ready => code != opcode::STARTUP,
+        };
+        if !allowed {
+            return Err(CqlError::Protocol(match connection.stage {
+                Stage::Initial => {
+                    format!("Unexpected message {code}, expecting STARTUP or OPTIONS")
+                }
+                Stage::Authenticating => {
+                    format!("Unexpected message {code}, expecting SASL_RESPONSE")
+                }
+                Stage::Ready => {
+                    "Unexpected message STARTUP, the connection is already initialized".to_owned()
+                }
+            }));
+        }
+        match code {
+            opcode::OPTIONS => self.options_request(connection),
+            opcode::STARTUP => self.startup(connection, reader),
+            opcode::AUTH_RESPONSE => self.auth_response(connection, reader),
+            opcode::REGISTER => register(connection, reader),
+            opcode::PREPARE => self.prepare(connection, reader),
+            opcode::QUERY => self.query(connection, reader, now),
+            opcode::EXECUTE => self.execute_request(connection, reader, now),
+            opcode::BATCH => self.batch_request(connection, reader, now),
+            _ => Err(CqlError::Protocol(format!("Unknown opcode {code}"))),
+        }
+    }
+
+    fn options_request(&self, connection: &Connection) -> Result<Reply> {
+        let settings = self.options.nodes.get(connection.node);
+        let state = self.nodes.get(connection.node);
+        let (Some(settings), Some(state)) = (settings, state) else {
+            return Err(CqlError::Server("no such node".to_owned()));
+        };
+        Ok(supported(
+            &self.options,
+            settings,
+            &state.host_id,
+            connection.shard,
+        ))
+    }
+
+    fn startup(&mut self, connection: &mut Connection, reader: &mut Reader<'_>) -> Result<Reply> {
+        let options = reader.string_map()?;
+        let has = |key: &str| options.iter().any(|(given, _)| *given == key);
+        if let Some((_, name)) = options.iter().find(|(key, _)| *key == "COMPRESSION") {
+            let algorithm = Compression::named(name).ok_or_else(|| {
+                let name = name.to_ascii_lowercase();
+                CqlError::Protocol(format!("Unknown compression algorithm: {name}"))
+            })?;
+            connection.compression = Some(algorithm);
+        }
+        if let Some(node) = self
+            .options
+            .nodes
+            .get(connection.node)
+            .filter(|node| !node.plain)
+        {
+            connection.features = Features {
+                lwt_mark: has("SCYLLA_LWT_ADD_METADATA_MARK"),
+                rate_limit: has("SCYLLA_RATE_LIMIT_ERROR"),
+                metadata_id: has("SCYLLA_USE_METADATA_ID"),
+                tablets_v1: node.tablets.v1() && has("TABLETS_ROUTING_V1"),
+                tablets_v2: node.tablets.v2() && has("TABLETS_ROUTING_V2_EXPERIMENTAL"),
+            };
+        }
+        connection.client_options = options
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        if self.options.auth.is_none() {
+            connection.stage = Stage::Ready;
+            return Ok(Reply::empty(opcode::READY));
+        }
+        connection.stage = Stage::Authenticating;
+        let mut body = Writer::default();
+        body.string("org.apache.cassandra.auth.PasswordAuthenticator");
+        Ok(Reply::new(opcode::AUTHENTICATE, body))
+    }
+
+    /// SASL PLAIN: the token is read backwards, so a length before it does not matter.
+    fn auth_response(
+        &mut self,
+        connection: &mut Connection,
+        reader: &mut Reader<'_>,
+    ) -> Result<Reply> {
+        let (Some(wanted), Stage::Authenticating) = (&self.options.auth, connection.stage) else {
+            return Err(CqlError::Server(
+                "authentication is not required".to_owned(),
+            ));
+        };
+        let mut parts = reader.rest().rsplitn(3, |byte| *byte == 0);
+        let mut next = || parts.next().filter(|part| !part.is_empty());
+        let (password, user) = (next(), next());
+        let Some(user) = user else {
+            return Err(CqlError::BadCredentials(
+                "Authentication ID must not be null".to_owned(),
+            ));
+        };
+        if user != wanted.user.as_bytes() || password != Some(wanted.password.as_bytes()) {
+            return Err(CqlError::BadCredentials(
+                "Username and/or password are incorrect".to_owned(),
+            ));
+        }
+        connection.username = Some(wanted.user.clone());
+        connection.stage = Stage::Ready;
+        let mut body = Writer::default();
+        body.bytes(&[]);
+        Ok(Reply::new(opcode::AUTH_SUCCESS, body))
+    }
+
+    fn plan_for(&self, connection: &Connection, text: &str) -> Result<Prepared> {
+        let plain = self
+            .options
+            .nodes
+            .get(connection.node)
+            .is_some_and(|node| node.plain);
+        plan(&self.catalogue, connection.keyspace.as_deref(), plain, text)
+    }
+
+    fn prepare(&mut self, connection: &Connection, reader: &mut Reader<'_>) -> Result<Reply> {
+        let text = reader.long_string()?;
+        let prepared = Arc::new(self.plan_for(connection, text)?);
+        let id = prepared_id(connection.keyspace.as_deref(), text);
+        let version = connection.version_or_newest();
+        let reply = prepared_reply(&id, &prepared, version, connection.features);
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.prepares += 1;
+            if node.prepared.len() >= PREPARED_MAX {
+                node.prepared.clear();
+            }
+            node.prepared.insert(id, prepared);
+        }
+        Ok(reply)
+    }
+
+    fn known(&self, connection: &Connection, id: &[u8]) -> Result<Arc<Prepared>> {
+        let found = <[u8; 16]>::try_from(id)
+            .ok()
+            .and_then(|id| self.nodes.get(connection.node)?.prepared.get(&id).cloned());
+        found.ok_or_else(|| CqlError::Unprepared(id.to_vec()))
+    }
+
+    fn query(
+        &mut self,
+        connection: &mut Connection,
+        reader: &mut Reader<'_>,
+        now: i64,
+    ) -> Result<Reply> {
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.queries += 1;
+        }
+        let text = reader.long_string()?;
+        let parameters = Parameters::parse(reader, connection.version_or_newest())?;
+        let wish = if parameters.skip_metadata {
+            Wish::Skip
+        } else {
+            Wish::Full
+        };
+        let prepared = self.plan_for(connection, text)?;
+        let caller = caller(connection, now, false, None);
+        self.run(connection, &prepared, parameters, caller, wish)
+    }
+
+    fn execute_request(
+        &mut self,
+        connection: &mut Connection,
+        reader: &mut Reader<'_>,
+        now: i64,
+    ) -> Result<Reply> {
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.executes += 1;
+        }
+        let id = reader.short_bytes()?;
+        // Before anything else of the body is looked at.
+        let prepared = self.known(connection, id)?;
+        let metadata_id = if connection.features.metadata_id {
+            Some(reader.short_bytes()?)
+        } else {
+            None
+        };
+        let parameters = Parameters::parse(reader, connection.version_or_newest())?;
+        let block = if connection.features.tablets_v2 {
+            Some(reader.byte()?)
+        } else {
+            None
+        };
+        let skip = parameters.skip_metadata;
+        let wish = match metadata_id {
+            Some(id) => Wish::Known { id, skip },
+            None if skip => Wish::Skip,
+            None => Wish::Full,
+        };
+        let caller = caller(connection, now, true, block);
+        self.run(connection, &prepared, parameters, caller, wish)
+    }
+
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        prepared: &Prepared,
+        parameters: Parameters,
+        caller: Caller,
+        wish: Wish<'_>,
+    ) -> Result<Reply> {
+        let values = match parameters.names {
+            Some(names) => by_name(prepared, &names, parameters.values)?,
+            None => parameters.values,
+        };
+        let execution = Execution {
+            caller,
+            values,
+            consistency: parameters.consistency,
+            serial_consistency: parameters.serial_consistency,
+            page_size: parameters.page_size,
+            paging_state: parameters.paging_state,
+            timestamp: parameters.timestamp,
+        };
+        if matches!(&prepared.plan, Plan::Select(plan) if plan.table.is_virtual) {
+            self.serving = Some(super::system::Client::of(connection));
+        }
+        let executed = self.execute(prepared, &execution);
+        self.serving = None;
+        let executed = executed?;
+        if let super::execute::Outcome::SetKeyspace(name) = &executed.outcome {
+            connection.keyspace = Some(name.clone());
+        }
+        let mut reply = result(&executed.outcome, wish);
+        reply.warnings = executed.warnings;
+        reply.payload = executed.payload;
+        Ok(reply)
+    }
+
+    fn batch_request(
+        &mut self,
+        connection: &Connection,
+        reader: &mut Reader<'_>,
+        now: i64,
+    ) -> Result<Reply> {
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.batches += 1;
+        }
+        let batch = BatchRequest::parse(reader, connection.version_or_newest())?;
+        if batch.kind == 2 && !batch.entries.is_empty() {
+            return Err(CqlError::invalid(
+                "Cannot include non-counter statement in a counter batch",
+            ));
+        }
+        if batch
+            .serial_consistency
+            .is_some_and(|level| !level.is_serial())
+        {
+            return Err(CqlError::invalid("Invalid serial consistency of a batch"));
+        }
+        let mut items: Vec<(Arc<Prepared>, Vec<Bound>)> = Vec::new();
+        for entry in batch.entries {
+            let (prepared, values) = match entry {
+                BatchEntry::Query { text, values } => {
+                    (Arc::new(self.plan_for(connection, &text)?), values)
+                }
+                BatchEntry::Prepared { id, values } => (self.known(connection, &id)?, values),
+            };
+            let (markers, given) = (prepared.variables.len(), values.len());
+            if markers != given {
+                return Err(CqlError::Invalid(format!(
+                    "There were {markers} markers(?) in CQL but {given} bound variables"
+                )));
+            }
+            items.push((prepared, values));
+        }
+        let mut writes: Vec<(&ModifyPlan, &[Bound])> = Vec::new();
+        for (prepared, values) in &items {
+            let Plan::Modify(plan) = &prepared.plan else {
+                return Err(CqlError::invalid(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are \
+                     allowed.",
+                ));
+            };
+            writes.push((plan, values));
+        }
+        let caller = caller(connection, now, false, None);
+        self.batch(&writes, batch.consistency, batch.timestamp, &caller)?;
+        Ok(result(&super::execute::Outcome::Void, Wish::Full))
+    }
+}
+
+fn caller(connection: &Connection, now: i64, by_execute: bool, block: Option<u8>) -> Caller {
+    Caller {
+        node: connection.node,
+        shard: connection.shard,
+        v1: connection.features.tablets_v1,
+        v2: connection.features.tablets_v2,
+        now,
+        by_execute,
+        block,
+    }
+}
+
+fn uncompressed(connection: &Connection, header: Header, body: Vec<u8>) -> Result<Vec<u8>> {
+    if header.flags & flags::COMPRESSED == 0 {
+        return Ok(body);
+    }
+    match connection.compression {
+        Some(algorithm) => algorithm.decompress(&body),
+        None => Err(CqlError::protocol("Unknown compression algorithm")),
+    }
+}
+
+fn register(connection: &mut Connection, reader: &mut Reader<'_>) -> Result<Reply> {
+    for name in reader.string_list()? {
+        let kind = EventKind::named(name)
+            .ok_or_else(|| CqlError::Protocol(format!("Invalid value '{name}' for Event.Type")))?;
+        connection.register(kind);
+    }
+    Ok(Reply::empty(opcode::READY))
+}
+
+/// MD5 of the connection's keyspace and the text.
+fn prepared_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
+    let mut hash = Md5::new();
+    hash.update(keyspace.unwrap_or(""));
+    hash.update(text);
+    hash.finalize().into()
+}
+
+/// Values in the order of the variables.
+fn by_name(prepared: &Prepared, names: &[String], values: Vec<Bound>) -> Result<Vec<Bound>> {
+    prepared
+        .variables
+        .iter()
+        .map(|variable| {
+            let at = names.iter().position(|name| *name == variable.name);
+            at.and_then(|at| values.get(at).cloned()).ok_or_else(|| {
+                CqlError::Invalid(format!(
+                    "Invalid amount of bind variables: no value for {}",
+                    variable.name
+                ))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::hex;
+    use super::*;
+
+    #[test]
+    fn prepared_ids_are_those_of_a_real_node() {
+        let text = "INSERT INTO ks.t (pk, v) VALUES (?, ?) IF NOT EXISTS";
+        assert_eq!(
+            hex(&prepared_id(None, text)),
+            "eff44b5165677c4b041b81b264f63e87"
+        );
+        assert_eq!(
+            hex(&prepared_id(Some("ks"), text)),
+            "37a44a9c97937465ce4163731181fff0"
+        );
+    }
+}
