@@ -324,3 +324,143 @@ decode_tuple!(5: A B C D E);
 decode_tuple!(6: A B C D E F);
 decode_tuple!(7: A B C D E F G);
 decode_tuple!(8: A B C D E F G H);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::testing::{bytes, ty};
+    use core::fmt::Debug;
+    use std::vec;
+
+    fn decode<T: for<'a> DecodeValue<'a>>(
+        class: &str,
+        cell: Option<&str>,
+    ) -> Result<T, DecodeValueError> {
+        T::type_check(&ty(class))?;
+        let cell = cell.map(bytes);
+        T::decode(&ty(class), cell.as_deref())
+    }
+
+    fn check<T: for<'a> DecodeValue<'a> + PartialEq + Debug>(class: &str, cell: &str, value: T) {
+        assert_eq!(decode::<T>(class, Some(cell)), Ok(value), "{class} {cell}");
+    }
+
+    #[test]
+    fn null_empty_and_wrong_lengths_are_errors_of_their_own() {
+        assert_eq!(decode::<i64>("LongType", None), Err(DecodeValueError::Null));
+        assert_eq!(
+            decode::<i64>("LongType", Some("")),
+            Err(DecodeValueError::Empty)
+        );
+        let length = DecodeValueError::Length {
+            expected: 8,
+            got: 4,
+        };
+        assert_eq!(decode::<i64>("LongType", Some("00000000")), Err(length));
+        assert_eq!(decode::<Option<i64>>("LongType", None), Ok(None));
+        assert_eq!(
+            decode::<Option<i64>>("LongType", Some("")),
+            Err(DecodeValueError::Empty)
+        );
+        assert_eq!(
+            decode::<MaybeEmpty<i64>>("LongType", Some("")),
+            Ok(MaybeEmpty::Empty)
+        );
+        check("UTF8Type", "", MaybeEmpty::Value(String::new()));
+        assert_eq!(decode::<Option<String>>("UTF8Type", None), Ok(None));
+        check("UTF8Type", "", Some(String::new()));
+    }
+
+    #[test]
+    fn text_and_bytes_borrow_from_the_row() {
+        let row = bytes("c3bc00");
+        let cell = Some(&row[..2]);
+        let text = <&str>::decode(&ColumnType::Text, cell).unwrap();
+        assert_eq!((text, text.as_ptr()), ("ü", row.as_ptr()));
+        let blob = <&[u8]>::decode(&ColumnType::Blob, cell).unwrap();
+        assert_eq!(blob.as_ptr(), row.as_ptr());
+        let error = <&str>::decode(&ColumnType::Text, Some(&row[1..])).unwrap_err();
+        assert!(matches!(error, DecodeValueError::Parse(_)));
+    }
+
+    #[test]
+    fn a_varint_fits_or_is_an_error() {
+        check("IntegerType", "d8f0", -10_000_i128);
+        check("IntegerType", "0000007f", 127_i128);
+        let error = decode::<i128>("IntegerType", Some("00b70cefb9c19c9c5112972fd01a4e676d"));
+        assert_eq!(error, Err(DecodeValueError::OutOfRange));
+        assert_eq!(
+            decode::<i128>("IntegerType", Some("")),
+            Err(DecodeValueError::Empty)
+        );
+    }
+
+    #[test]
+    fn typed_tuples_follow_the_rules_of_dynamic_ones() {
+        type Three = (Option<i32>, Option<String>, Option<i64>);
+        let class = "TupleType(Int32Type,UTF8Type,LongType)";
+        check::<Three>(class, "0000000400000001", (Some(1), None, None));
+        check::<Three>(
+            class,
+            "00000004000000010000000161",
+            (Some(1), Some("a".into()), None),
+        );
+        check::<Three>(class, "ffffffffffffffffffffffff", (None, None, None));
+        assert_eq!(decode::<Option<Three>>(class, None), Ok(None));
+        assert!(decode::<Three>(class, None).is_err());
+        assert!(matches!(
+            decode::<(i32, String)>(class, Some("")),
+            Err(DecodeValueError::Mismatch(_))
+        ));
+        check(
+            "ListType(FrozenType(TupleType(Int32Type,UTF8Type)))",
+            "000000020000000800000004000000010000000d00000004000000020000000162",
+            vec![(1, None), (2, Some(String::from("b")))],
+        );
+    }
+
+    #[test]
+    fn collections_and_vectors() {
+        check(
+            "SetType(Int32Type)",
+            "000000010000000400000001",
+            BTreeSet::from([1]),
+        );
+        let map = "0000000100000001610000000400000007";
+        check(
+            "MapType(UTF8Type,Int32Type)",
+            map,
+            BTreeMap::from([(String::from("a"), 7)]),
+        );
+        check(
+            "VectorType(FloatType,3)",
+            "3fc00000c000000000000000",
+            [1.5_f32, -2.0, 0.0],
+        );
+        check(
+            "VectorType(FloatType,3)",
+            "3fc00000c000000000000000",
+            vec![1.5_f32, -2.0, 0.0],
+        );
+        assert!(decode::<[f32; 2]>("VectorType(FloatType,3)", Some("")).is_err());
+        assert!(decode::<Vec<f32>>("VectorType(FloatType,3)", Some("")).is_err());
+        for cell in ["0000", "ffffffff", "7fffffff", "000000020000000400000001"] {
+            assert!(
+                decode::<Vec<i32>>("ListType(Int32Type)", Some(cell)).is_err(),
+                "{cell}"
+            );
+        }
+    }
+
+    #[test]
+    fn types_that_do_not_fit_are_found_before_any_cell() {
+        let mismatch = i64::type_check(&ColumnType::Int).unwrap_err();
+        assert_eq!((mismatch.rust, mismatch.cql), ("i64", ColumnType::Int));
+        assert!(Vec::<i32>::type_check(&ty("ListType(LongType)")).is_err());
+        assert!(BTreeMap::<i32, i32>::type_check(&ty("MapType(Int32Type,LongType)")).is_err());
+        assert!(<[f32; 2]>::type_check(&ty("VectorType(FloatType,3)")).is_err());
+        // Not checked, still no panic.
+        assert!(Vec::<i32>::decode(&ColumnType::Int, Some(&[0; 4])).is_err());
+        assert!(<(i32,)>::decode(&ColumnType::Int, Some(&[0; 4])).is_err());
+    }
+}

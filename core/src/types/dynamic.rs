@@ -195,3 +195,500 @@ fn mismatch(rust: &'static str, ty: &ColumnType) -> TypeMismatch {
         cql: ty.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::testing::{bytes, encode, ty};
+    use crate::types::{
+        Counter, CqlDate, CqlDecimal, CqlDuration, CqlTime, CqlTimestamp, CqlVarint,
+    };
+    use crate::wire::ParseErrorKind;
+    use alloc::boxed::Box;
+    use core::net::IpAddr;
+    use std::string::String;
+    use std::vec;
+    use uuid::Uuid;
+
+    fn decode(class: &str, cell: &str) -> Result<CqlValue, DecodeValueError> {
+        CqlValue::decode(&ty(class), Some(&bytes(cell)))
+    }
+
+    fn int(value: i32) -> CqlValue {
+        CqlValue::Int(value)
+    }
+
+    fn text(value: &str) -> CqlValue {
+        CqlValue::Text(value.into())
+    }
+
+    fn udt(fields: &[(&str, CqlValue)]) -> CqlValue {
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (Box::from(*name), value.clone()))
+            .collect();
+        CqlValue::Udt(UdtValue { fields })
+    }
+
+    fn duration(months: i32, days: i32, nanoseconds: i64) -> CqlValue {
+        CqlValue::Duration(CqlDuration {
+            months,
+            days,
+            nanoseconds,
+        })
+    }
+
+    /// Values whose bytes are given by the specification or by servers; both ways.
+    #[test]
+    fn values_of_every_type_both_ways() {
+        let uuid = Uuid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
+        let unscaled = CqlVarint::from(-10_000_i64);
+        let float = CqlValue::Float;
+        let floats = |a, b| CqlValue::Vector(vec![float(a), float(b)]);
+        let table = [
+            ("AsciiType", "6162", CqlValue::Ascii("ab".into())),
+            ("LongType", "fffffffffffffffe", CqlValue::BigInt(-2)),
+            ("BytesType", "00ff", CqlValue::Blob(vec![0, 255])),
+            ("BytesType", "", CqlValue::Blob(vec![])),
+            ("BooleanType", "01", CqlValue::Boolean(true)),
+            ("BooleanType", "00", CqlValue::Boolean(false)),
+            (
+                "CounterColumnType",
+                "0000000000000005",
+                CqlValue::Counter(Counter(5)),
+            ),
+            (
+                "DecimalType",
+                "00000002d8f0",
+                CqlValue::Decimal(CqlDecimal { unscaled, scale: 2 }),
+            ),
+            ("DoubleType", "3ff8000000000000", CqlValue::Double(1.5)),
+            ("FloatType", "c0000000", CqlValue::Float(-2.0)),
+            ("Int32Type", "80000000", int(i32::MIN)),
+            (
+                "TimestampType",
+                "ffffffffffffffff",
+                CqlValue::Timestamp(CqlTimestamp { milliseconds: -1 }),
+            ),
+            (
+                "UUIDType",
+                "0102030405060708090a0b0c0d0e0f10",
+                CqlValue::Uuid(uuid),
+            ),
+            (
+                "TimeUUIDType",
+                "0102030405060708090a0b0c0d0e0f10",
+                CqlValue::Timeuuid(uuid),
+            ),
+            ("UTF8Type", "c3bc", text("ü")),
+            ("UTF8Type", "", text("")),
+            (
+                "IntegerType",
+                "0080",
+                CqlValue::Varint(CqlVarint::from(128_i64)),
+            ),
+            (
+                "InetAddressType",
+                "7f000001",
+                CqlValue::Inet(IpAddr::from([127, 0, 0, 1])),
+            ),
+            (
+                "InetAddressType",
+                "20010db8000000000000000000000001",
+                CqlValue::Inet("2001:db8::1".parse().unwrap()),
+            ),
+            (
+                "SimpleDateType",
+                "7fffffff",
+                CqlValue::Date(CqlDate {
+                    days_since_epoch: -1,
+                }),
+            ),
+            (
+                "TimeType",
+                "00004e94914effff",
+                CqlValue::Time(CqlTime {
+                    nanoseconds: 86_399_999_999_999,
+                }),
+            ),
+            ("ShortType", "fffe", CqlValue::SmallInt(-2)),
+            ("ByteType", "80", CqlValue::TinyInt(i8::MIN)),
+            ("DurationType", "020406", duration(1, 2, 3)),
+            ("DurationType", "010305", duration(-1, -2, -3)),
+            ("DurationType", "000000", duration(0, 0, 0)),
+            ("DurationType", "020100", duration(1, -1, 0)),
+            (
+                "DurationType",
+                "0000f200000000",
+                duration(0, 0, 4_294_967_296),
+            ),
+            (
+                "DurationType",
+                "0000fc9d29229dfffe",
+                duration(0, 0, 86_399_999_999_999),
+            ),
+            (
+                "DurationType",
+                "0000ffffffffffffffffff",
+                duration(0, 0, i64::MIN),
+            ),
+            (
+                "DurationType",
+                "f0fffffffef0fffffffefffffffffffffffffe",
+                duration(i32::MAX, i32::MAX, i64::MAX),
+            ),
+            (
+                "DurationType",
+                "f0fffffffff0ffffffffffffffffffffffffff",
+                duration(i32::MIN, i32::MIN, i64::MIN),
+            ),
+            ("ListType(Int32Type)", "00000000", CqlValue::List(vec![])),
+            (
+                "ListType(Int32Type)",
+                "000000020000000400000001ffffffff",
+                CqlValue::List(vec![int(1), CqlValue::Null]),
+            ),
+            (
+                "SetType(UTF8Type)",
+                "000000010000000161",
+                CqlValue::Set(vec![text("a")]),
+            ),
+            (
+                "MapType(UTF8Type,Int32Type)",
+                "0000000100000001610000000400000007",
+                CqlValue::Map(vec![(text("a"), int(7))]),
+            ),
+            (
+                "TupleType(Int32Type,UTF8Type,LongType)",
+                "ffffffffffffffffffffffff",
+                CqlValue::Tuple(vec![CqlValue::Null; 3]),
+            ),
+            (
+                "UserType(k,75,61:Int32Type,62:UTF8Type)",
+                "00000004000000070000000178",
+                udt(&[("a", int(7)), ("b", text("x"))]),
+            ),
+            (
+                "VectorType(FloatType,3)",
+                "3fc00000c000000000000000",
+                CqlValue::Vector(vec![float(1.5), float(-2.0), float(0.0)]),
+            ),
+            (
+                "VectorType(ShortType,2)",
+                "02000102fffe",
+                CqlValue::Vector(vec![CqlValue::SmallInt(1), CqlValue::SmallInt(-2)]),
+            ),
+            (
+                "VectorType(ByteType,2)",
+                "010101ff",
+                CqlValue::Vector(vec![CqlValue::TinyInt(1), CqlValue::TinyInt(-1)]),
+            ),
+            (
+                "VectorType(SimpleDateType,1)",
+                "0480000000",
+                CqlValue::Vector(vec![CqlValue::Date(CqlDate {
+                    days_since_epoch: 0,
+                })]),
+            ),
+            (
+                "VectorType(CounterColumnType,1)",
+                "080000000000000005",
+                CqlValue::Vector(vec![CqlValue::Counter(Counter(5))]),
+            ),
+            (
+                "VectorType(InetAddressType,1)",
+                "047f000001",
+                CqlValue::Vector(vec![CqlValue::Inet(IpAddr::from([127, 0, 0, 1]))]),
+            ),
+            (
+                "VectorType(BooleanType,3)",
+                "010001",
+                CqlValue::Vector([true, false, true].map(CqlValue::Boolean).to_vec()),
+            ),
+            (
+                "VectorType(VectorType(FloatType,2),2)",
+                "3f800000400000004040000040800000",
+                CqlValue::Vector(vec![floats(1.0, 2.0), floats(3.0, 4.0)]),
+            ),
+            (
+                "VectorType(ListType(Int32Type),1)",
+                "0c000000010000000400000009",
+                CqlValue::Vector(vec![CqlValue::List(vec![int(9)])]),
+            ),
+            ("com.example.Point", "0102", CqlValue::Custom(vec![1, 2])),
+        ];
+        for (class, cell, value) in table {
+            assert_eq!(decode(class, cell).as_ref(), Ok(&value), "{class} {cell}");
+            let written = encode(&ty(class), &value).unwrap();
+            let len = i32::try_from(cell.len() / 2).unwrap().to_be_bytes();
+            assert_eq!(written, [&len[..], &bytes(cell)].concat(), "{class} {cell}");
+        }
+    }
+
+    #[test]
+    fn null_and_empty_are_not_values() {
+        for class in [
+            "LongType",
+            "UTF8Type",
+            "ListType(Int32Type)",
+            "UserType(k,75)",
+            "IntegerType",
+        ] {
+            assert_eq!(CqlValue::decode(&ty(class), None), Ok(CqlValue::Null));
+            assert_eq!(
+                encode(&ty(class), &CqlValue::Null).unwrap(),
+                bytes("ffffffff")
+            );
+            assert_eq!(
+                encode(&ty(class), &CqlValue::Unset).unwrap(),
+                bytes("fffffffe")
+            );
+            assert_eq!(
+                encode(&ty(class), &CqlValue::Empty).unwrap(),
+                bytes("00000000")
+            );
+        }
+        for class in [
+            "LongType",
+            "IntegerType",
+            "DecimalType",
+            "InetAddressType",
+            "DurationType",
+        ] {
+            assert_eq!(decode(class, ""), Ok(CqlValue::Empty), "{class}");
+        }
+        assert_eq!(
+            decode("ListType(Int32Type)", ""),
+            Ok(CqlValue::List(vec![]))
+        );
+        assert_eq!(
+            decode("MapType(Int32Type,Int32Type)", ""),
+            Ok(CqlValue::Map(vec![]))
+        );
+    }
+
+    #[test]
+    fn user_types_may_have_grown_or_shrunk() {
+        let class = "UserType(k,75,61:Int32Type,62:UTF8Type)";
+        let table = [
+            (
+                "0000000400000007",
+                udt(&[("a", int(7)), ("b", CqlValue::Null)]),
+            ),
+            ("", udt(&[("a", CqlValue::Null), ("b", CqlValue::Null)])),
+            (
+                "000000040000000700000001780000000400000009",
+                udt(&[("a", int(7)), ("b", text("x"))]),
+            ),
+        ];
+        for (cell, value) in table {
+            assert_eq!(decode(class, cell), Ok(value));
+        }
+        assert!(matches!(
+            decode(class, "000000040000"),
+            Err(DecodeValueError::Parse(_))
+        ));
+        let outer =
+            "UserType(k,6f,69:FrozenType(UserType(k,75,78:Int32Type,79:Int32Type)),74:UTF8Type)";
+        let inner = udt(&[("x", int(1)), ("y", CqlValue::Null)]);
+        assert_eq!(
+            decode(outer, "000000080000000400000001000000017a"),
+            Ok(udt(&[("i", inner), ("t", text("z"))]))
+        );
+    }
+
+    #[test]
+    fn user_types_are_bound_by_field_name() {
+        let ty = ty("UserType(k,75,61:Int32Type,62:UTF8Type)");
+        let turned = udt(&[("b", text("x")), ("a", int(7))]);
+        assert_eq!(
+            encode(&ty, &turned).unwrap(),
+            bytes("0000000d00000004000000070000000178")
+        );
+        let short = udt(&[("b", text("x"))]);
+        assert_eq!(
+            encode(&ty, &short).unwrap(),
+            bytes("00000009ffffffff0000000178")
+        );
+        let unknown = udt(&[("c", int(1))]);
+        assert_eq!(
+            encode(&ty, &unknown),
+            Err(EncodeValueError::UnknownField("c".into()))
+        );
+    }
+
+    #[test]
+    fn tuples_may_be_shorter_than_their_type() {
+        let class = "TupleType(Int32Type,UTF8Type,LongType)";
+        let null = CqlValue::Null;
+        let one = CqlValue::Tuple(vec![int(1), null.clone(), null.clone()]);
+        assert_eq!(decode(class, "0000000400000001"), Ok(one));
+        let two = CqlValue::Tuple(vec![int(1), text("a"), null.clone()]);
+        assert_eq!(decode(class, "00000004000000010000000161"), Ok(two));
+        assert_eq!(CqlValue::decode(&ty(class), None), Ok(null.clone()));
+        assert_eq!(
+            decode(
+                "ListType(FrozenType(TupleType(Int32Type,UTF8Type)))",
+                "000000020000000800000004000000010000000d00000004000000020000000162"
+            ),
+            Ok(CqlValue::List(vec![
+                CqlValue::Tuple(vec![int(1), null]),
+                CqlValue::Tuple(vec![int(2), text("b")]),
+            ]))
+        );
+        let short = encode(&ty(class), &CqlValue::Tuple(vec![int(1)])).unwrap();
+        assert_eq!(short, bytes("000000080000000400000001"));
+        let long = CqlValue::Tuple(vec![int(1); 4]);
+        let error = EncodeValueError::TupleLength {
+            expected: 3,
+            got: 4,
+        };
+        assert_eq!(encode(&ty(class), &long), Err(error));
+    }
+
+    #[test]
+    fn collections_that_lie_are_errors() {
+        for cell in [
+            "0000",
+            "ffffffff",
+            "7fffffff",
+            "000000020000000400000001",
+            "00000001000000646162",
+        ] {
+            for class in ["ListType(Int32Type)", "SetType(Int32Type)"] {
+                assert!(
+                    matches!(decode(class, cell), Err(DecodeValueError::Parse(_))),
+                    "{cell}"
+                );
+            }
+        }
+        for cell in [
+            "40000000",
+            "7fffffff",
+            "80000000",
+            "0000000100000004000000010000",
+        ] {
+            let error = decode("MapType(Int32Type,Int32Type)", cell);
+            assert!(matches!(error, Err(DecodeValueError::Parse(_))), "{cell}");
+        }
+        let Err(DecodeValueError::Parse(error)) = decode("ListType(Int32Type)", "0000000009")
+        else {
+            panic!()
+        };
+        assert_eq!(error.kind, ParseErrorKind::Trailing { extra: 1 });
+    }
+
+    #[test]
+    fn vectors_have_their_dimension_or_are_errors() {
+        for cell in ["3fc00000c0000000", "3fc00000c00000000000000000", ""] {
+            decode("VectorType(FloatType,3)", cell).unwrap_err();
+        }
+        for cell in [
+            "020001",
+            "02000102fffe00",
+            "0200010",
+            "02000103fffe",
+            "ffffffffffffffffff00",
+        ] {
+            let cell = &cell[..cell.len() / 2 * 2];
+            decode("VectorType(ShortType,2)", cell).unwrap_err();
+        }
+        decode("VectorType(LongType,4294967295)", "0000000000000001").unwrap_err();
+        decode(
+            "VectorType(VectorType(LongType,4294967295),4294967295)",
+            "0001",
+        )
+        .unwrap_err();
+        let error = EncodeValueError::Dimension {
+            expected: 3,
+            got: 2,
+        };
+        let short = CqlValue::Vector(vec![CqlValue::Float(1.0), CqlValue::Float(2.0)]);
+        assert_eq!(encode(&ty("VectorType(FloatType,3)"), &short), Err(error));
+    }
+
+    #[test]
+    fn durations_that_do_not_fit_are_errors() {
+        assert_eq!(
+            decode("DurationType", "f1000000000000"),
+            Err(DecodeValueError::OutOfRange)
+        );
+        for cell in ["0000f2000000", "02040600", "00", "0000"] {
+            let error = decode("DurationType", cell).unwrap_err();
+            assert!(matches!(error, DecodeValueError::Parse(_)), "{cell}");
+        }
+    }
+
+    #[test]
+    fn unset_and_null_have_their_places() {
+        let inside = [
+            ("ListType(Int32Type)", CqlValue::List(vec![CqlValue::Unset])),
+            (
+                "MapType(Int32Type,Int32Type)",
+                CqlValue::Map(vec![(int(1), CqlValue::Unset)]),
+            ),
+            (
+                "TupleType(Int32Type)",
+                CqlValue::Tuple(vec![CqlValue::Unset]),
+            ),
+            (
+                "UserType(k,75,61:Int32Type)",
+                udt(&[("a", CqlValue::Unset)]),
+            ),
+            (
+                "VectorType(Int32Type,1)",
+                CqlValue::Vector(vec![CqlValue::Unset]),
+            ),
+            (
+                "VectorType(Int32Type,1)",
+                CqlValue::Vector(vec![CqlValue::Null]),
+            ),
+            (
+                "VectorType(UTF8Type,1)",
+                CqlValue::Vector(vec![CqlValue::Null]),
+            ),
+            (
+                "VectorType(Int32Type,1)",
+                CqlValue::Vector(vec![CqlValue::Empty]),
+            ),
+        ];
+        for (class, value) in inside {
+            let error = encode(&ty(class), &value).unwrap_err();
+            assert!(
+                matches!(error, EncodeValueError::Encode(_)),
+                "{class} {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_value_fits_only_its_types() {
+        let values = [
+            (CqlValue::Ascii(String::new()), &["ascii", "text"][..]),
+            (CqlValue::BigInt(0), &["bigint"]),
+            (CqlValue::Blob(vec![]), &["blob"]),
+            (CqlValue::Boolean(false), &["boolean"]),
+            (CqlValue::Counter(Counter(0)), &["counter"]),
+            (CqlValue::Int(0), &["int"]),
+            (CqlValue::SmallInt(0), &["smallint"]),
+            (CqlValue::Timeuuid(Uuid::nil()), &["uuid", "timeuuid"]),
+            (duration(0, 0, 0), &["duration"]),
+            (CqlValue::List(vec![]), &[]),
+            (CqlValue::Tuple(vec![]), &[]),
+            (udt(&[]), &[]),
+        ];
+        for (value, names) in values {
+            for number in 0x01..=0x15 {
+                let ty = ColumnType::from_number(number);
+                let ColumnType::Unknown(_) = ty else {
+                    let fits = names.contains(&std::format!("{ty}").as_str());
+                    assert_eq!(encode(&ty, &value).is_ok(), fits, "{value:?} {ty}");
+                    continue;
+                };
+            }
+        }
+        let list = CqlValue::List(vec![]);
+        assert!(encode(&ty("SetType(Int32Type)"), &list).is_err());
+        assert!(encode(&ty("ListType(Int32Type)"), &CqlValue::List(vec![text("a")])).is_err());
+    }
+}

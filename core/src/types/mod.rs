@@ -32,6 +32,8 @@ mod error;
 mod number;
 mod row;
 mod temporal;
+#[cfg(test)]
+mod testing;
 mod value;
 mod vint;
 mod writer;

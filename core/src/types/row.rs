@@ -24,7 +24,7 @@ pub trait EncodeRow {
 /// A row type that rows of some columns can become.
 pub trait DecodeRow<'a>: Sized {
     /// Whether rows of these columns can become one; to be asked once per result.
-    fn type_check(columns: &[ColumnSpec]) -> Result<(), RowError>;
+    fn check_columns(columns: &[ColumnSpec]) -> Result<(), RowError>;
 
     /// Reads a row of these columns.
     fn decode_row(columns: &[ColumnSpec], row: RawRow<'a>) -> Result<Self, RowError>;
@@ -155,7 +155,7 @@ impl<T: EncodeRow + ?Sized> EncodeRow for &T {
 
 /// A row of any columns.
 impl<'a> DecodeRow<'a> for Vec<CqlValue> {
-    fn type_check(_: &[ColumnSpec]) -> Result<(), RowError> {
+    fn check_columns(_: &[ColumnSpec]) -> Result<(), RowError> {
         Ok(())
     }
 
@@ -186,7 +186,7 @@ macro_rules! tuple_row {
         }
 
         impl<'a, $($field: DecodeValue<'a>),+> DecodeRow<'a> for ($($field,)+) {
-            fn type_check(columns: &[ColumnSpec]) -> Result<(), RowError> {
+            fn check_columns(columns: &[ColumnSpec]) -> Result<(), RowError> {
                 check_column_count(columns, $count)?;
                 let mut columns = columns.iter().enumerate();
                 $(if let Some((index, column)) = columns.next() {
@@ -220,3 +220,151 @@ tuple_row!(13: A B C D E F G H I J K L M);
 tuple_row!(14: A B C D E F G H I J K L M N);
 tuple_row!(15: A B C D E F G H I J K L M N O);
 tuple_row!(16: A B C D E F G H I J K L M N O P);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Shared;
+    use crate::types::testing::bytes;
+    use crate::types::{ColumnType, MaybeUnset, Unset};
+    use crate::wire::SmallBuffer;
+    use crate::wire::response::RowsContent;
+    use alloc::boxed::Box;
+    use std::string::{String, ToString};
+    use std::vec;
+
+    fn columns(types: &[(&str, ColumnType)]) -> Vec<ColumnSpec> {
+        let shared = |name: &str| Shared::<str>::from(Box::from(name));
+        types
+            .iter()
+            .map(|(name, ty)| ColumnSpec {
+                keyspace: shared("k"),
+                table: shared("t"),
+                name: Box::from(*name),
+                ty: ty.clone(),
+            })
+            .collect()
+    }
+
+    fn encode(columns: &[ColumnSpec], row: &impl EncodeRow) -> Result<(u16, Vec<u8>), BindError> {
+        let mut builder = ValuesBuilder::new(SmallBuffer::<16>::new());
+        row.encode_row(columns, &mut builder)?;
+        let encoded = builder.finish();
+        let values = encoded.values();
+        Ok((values.len(), Vec::from(values.as_bytes())))
+    }
+
+    #[test]
+    fn tuples_and_dynamic_rows_bind_the_same_bytes() {
+        let columns = columns(&[
+            ("a", ColumnType::Int),
+            ("b", ColumnType::Int),
+            ("c", ColumnType::Int),
+            ("d", ColumnType::Text),
+        ]);
+        let expected = (4, bytes("0000000400000007fffffffffffffffe00000000"));
+        assert_eq!(
+            encode(&columns, &(7, None::<i32>, Unset, "")),
+            Ok(expected.clone())
+        );
+        assert_eq!(
+            encode(&columns, &&(7, None::<i32>, MaybeUnset::<i32>::Unset, "")),
+            Ok(expected.clone())
+        );
+        let dynamic = vec![
+            CqlValue::Int(7),
+            CqlValue::Null,
+            CqlValue::Unset,
+            CqlValue::Text(String::new()),
+        ];
+        assert_eq!(encode(&columns, &dynamic), Ok(expected.clone()));
+        let objects: [&dyn EncodeValue; 4] = [&7, &None::<i32>, &Unset, &""];
+        assert_eq!(encode(&columns, &objects), Ok(expected));
+        assert_eq!(encode(&[], &()), Ok((0, vec![])));
+    }
+
+    #[test]
+    fn a_bound_unset_is_remembered() {
+        let columns = columns(&[("a", ColumnType::Int)]);
+        for (value, is_unset) in [(MaybeUnset::Unset, true), (MaybeUnset::Set(1), false)] {
+            let mut builder = ValuesBuilder::new(Vec::new());
+            (value,).encode_row(&columns, &mut builder).unwrap();
+            assert_eq!(builder.finish().values().has_unset(), is_unset);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let columns = columns(&[("id", ColumnType::Int), ("name", ColumnType::Text)]);
+        assert_eq!(
+            encode(&columns, &(1,)),
+            Err(BindError::Count {
+                expected: 2,
+                got: 1
+            })
+        );
+        assert_eq!(
+            encode(&columns, &()),
+            Err(BindError::Count {
+                expected: 2,
+                got: 0
+            })
+        );
+        assert_eq!(
+            encode(&columns, &[1, 2, 3]),
+            Err(BindError::Count {
+                expected: 2,
+                got: 3
+            })
+        );
+        let error = encode(&columns, &(1, 2_i64)).unwrap_err();
+        assert_eq!(error.to_string(), "value 1 (name): i64 does not fit text");
+        let error = <(i32, i64)>::check_columns(&columns).unwrap_err();
+        assert_eq!(error.to_string(), "column 1 (name): i64 does not fit text");
+        let error = <(i32,)>::check_columns(&columns).unwrap_err();
+        assert_eq!(
+            error,
+            RowError::Count {
+                expected: 1,
+                got: 2
+            }
+        );
+        assert!(<(i32, String)>::check_columns(&columns).is_ok());
+    }
+
+    #[test]
+    fn rows_become_tuples_or_values() {
+        let columns = columns(&[("id", ColumnType::Int), ("name", ColumnType::Text)]);
+        let cells =
+            bytes("0000000400000007000000016100000004000000080000000000000002000000000001ff");
+        let content = RowsContent::new(2, 3, &cells).unwrap();
+        let rows: Vec<_> = content.iter().map(Result::unwrap).collect();
+        assert_eq!(<(i32, &str)>::decode_row(&columns, rows[0]), Ok((7, "a")));
+        assert_eq!(
+            <(i32, Option<String>)>::decode_row(&columns, rows[1]),
+            Ok((8, Some(String::new())))
+        );
+        let dynamic = Vec::<CqlValue>::decode_row(&columns, rows[0]);
+        assert_eq!(
+            dynamic,
+            Ok(vec![CqlValue::Int(7), CqlValue::Text("a".into())])
+        );
+        let error = <(i32, &str)>::decode_row(&columns, rows[2]).unwrap_err();
+        let length = DecodeValueError::Length {
+            expected: 4,
+            got: 2,
+        };
+        assert_eq!(
+            error,
+            RowError::Column {
+                index: 0,
+                name: "id".into(),
+                error: length
+            }
+        );
+        // More columns than cells: an error, never a row that is cut.
+        let wide = [columns.clone(), columns.clone()].concat();
+        assert!(Vec::<CqlValue>::decode_row(&wide, rows[0]).is_err());
+        assert!(<(i32, &str, i32)>::decode_row(&wide, rows[0]).is_err());
+    }
+}
