@@ -87,6 +87,7 @@ fn judge(report: &mut Report, saw: &Value, tablets: &str, kinds: &[&str]) {
         );
         Ok(((), format!("agreed on {}", saw["extensions"])))
     });
+    report.step("it makes no waste", || frugal(saw, kinds));
     for kind in kinds {
         let table = &saw["tables"][kind];
         report.step(&format!("{kind}: rows as written"), || {
@@ -120,6 +121,24 @@ fn shard_aware(saw: &Value) -> Result<((), String)> {
     Ok((
         (),
         format!("{NODES} pools of {SHARDS} connections, one for each shard"),
+    ))
+}
+
+/// By the simulator's counters: a connection for each shard and one for control, which takes the
+/// shard-aware port (the regular one gives shards by chance), and no request that was an error.
+fn frugal(saw: &Value, kinds: &[&str]) -> Result<((), String)> {
+    let last = kinds.last().context("no kind of table")?;
+    let stats = &saw["tables"][last]["after"];
+    let (connections, errors) = (sum(stats, "connections")?, sum(stats, "errors")?);
+    let wanted = u64::from(NODES) * u64::from(SHARDS) + 1;
+    ensure!(
+        (wanted..=wanted + 3).contains(&connections),
+        "{connections} connections"
+    );
+    ensure!(errors == 0, "{errors} requests were answered with an error");
+    Ok((
+        (),
+        format!("{connections} connections accepted, no error answered"),
     ))
 }
 
@@ -170,8 +189,14 @@ fn owners(table: &Value, kind: &str) -> Result<((), String)> {
         Ok(share * 100.0)
     };
     let (node, shard) = (share("at_owner_node")?, share("at_owner_shard")?);
+    let payloads = during("payloads")?;
+    ensure!(
+        payloads as f64 <= (1.0 - OWNER_SHARE_MIN) * ROWS as f64,
+        "{payloads} payloads"
+    );
     let mut saw = format!("{node:.1} % at the owning node, {shard:.1} % at the owning shard");
     if kind == "strong" {
+        share("needing_leader")?;
         let leader = share("at_leader")?;
         saw.push_str(&format!(", {leader:.1} % at the leader"));
     }
@@ -179,10 +204,8 @@ fn owners(table: &Value, kind: &str) -> Result<((), String)> {
     let has_tablets = kind != "vnode";
     ensure!(has_tablets == (learned > 0), "{learned} tablets learned");
     let forwarded = during("forwarded")?;
-    Ok((
-        (),
-        format!("{saw}, {forwarded} forwarded; {learned} tablets learned"),
-    ))
+    let rest = format!("{forwarded} forwarded, {payloads} payloads; {learned} tablets learned");
+    Ok(((), format!("{saw}, {rest}")))
 }
 
 fn number(value: &Value, name: &str) -> Result<u64> {
