@@ -895,7 +895,7 @@ mod tests {
             writer.set_enabled(idx, state != Disabled);
             let mut fake = Fake::default();
             if state == Unconnected {
-                fake.unconnected.insert(leader as u8);
+                fake.unconnected.insert(leader);
             }
             let view = writer.view();
             let request = request(&view, "strong", 50, Consistency::LocalQuorum);
@@ -904,7 +904,7 @@ mod tests {
             assert_eq!(show(&found), expected, "{name}");
             assert_eq!(
                 found.leader().map(|(idx, _)| number(idx)),
-                Some(leader as u8),
+                Some(leader),
                 "{name}"
             );
         }
@@ -1107,6 +1107,29 @@ mod tests {
     }
 
     #[test]
+    fn the_two_to_choose_from_are_connected() {
+        let mut writer = writer(&NODES);
+        learn(&mut writer, "eventual", Some(1), &[(1, 0), (3, 0), (4, 0)]);
+        let view = writer.view();
+        let request = request(&view, "eventual", 50, Consistency::Quorum);
+        let policy = Policy {
+            shuffle: true,
+            ..policy("a", "", false)
+        };
+        for idle in [3, 4] {
+            let in_flight = (1..=4).map(|n| (n, u32::from(n != idle))).collect();
+            let fake = Fake {
+                in_flight,
+                unconnected: BTreeSet::from([1, 2]),
+            };
+            for entropy in 0..100 {
+                let order = order(&plan(&view, &request, &policy, &fake, entropy, 0));
+                assert_eq!(order, [idle, 7 - idle, 1, 2]);
+            }
+        }
+    }
+
+    #[test]
     fn requests_without_replicas_share_evenly_too() {
         let names: Vec<_> = (1..=5).map(|n| (n, "a", "r1")).collect();
         let mut writer = writer(&names);
@@ -1229,16 +1252,22 @@ mod tests {
             &[(3, 6), (3, 2), (1, 3), (3, 1)],
         );
         let view = writer.view();
-        let request = request(&view, "strong", 50, Consistency::Quorum);
-        let found = plan(
-            &view,
-            &request,
-            &policy("a", "", false),
-            &Fake::default(),
-            3,
-            0,
-        );
-        assert_eq!(show(&found), "3L/6 1D/3 | 2 4");
+        let rows = [
+            (Consistency::Quorum, "3L/6 1D/3 | 2 4"),
+            (Consistency::One, "3D/6 1D/3 | 2 4"),
+        ];
+        for (consistency, expected) in rows {
+            let request = request(&view, "strong", 50, consistency);
+            let found = plan(
+                &view,
+                &request,
+                &policy("a", "", false),
+                &Fake::default(),
+                3,
+                0,
+            );
+            assert_eq!(show(&found), expected);
+        }
     }
 
     #[test]

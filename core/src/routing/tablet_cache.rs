@@ -178,13 +178,13 @@ impl TabletCache {
             slot.chunk.with(|chunk| self.discount(chunk));
         }
         let dropped = before.saturating_add(1).saturating_sub(self.stats.cached);
-        match (affected, <[Chunk; 1]>::try_from(chunks)) {
-            ([slot], Ok([chunk])) => slot.chunk.store(Shared::new(chunk)),
-            (affected, chunks) => {
-                let end = affected.last().map_or(i64::MAX, |slot| slot.last);
-                let chunks = chunks.map_or_else(|many| many, Vec::from);
-                table.replace_directory(spliced(&directory, low, high, chunks, end));
+        if let ([slot], 1) = (affected, chunks.len()) {
+            if let Some(chunk) = chunks.into_iter().next() {
+                slot.chunk.store(Shared::new(chunk));
             }
+        } else {
+            let end = affected.last().map_or(i64::MAX, |slot| slot.last);
+            table.replace_directory(spliced(&directory, low, high, chunks, end));
         }
         dropped
     }
@@ -335,7 +335,7 @@ fn spliced(
     directory: &Directory,
     low: usize,
     high: usize,
-    chunks: Vec<Chunk>,
+    chunks: heapless::Vec<Chunk, PIECES_MAX>,
     end: i64,
 ) -> Vec<Slot> {
     let before = directory.slots.get(..low).unwrap_or_default();
@@ -363,7 +363,7 @@ fn spliced(
 /// Cuts a run of tablets into chunks of equal size.
 struct Pieces<'a> {
     topology: &'a Topology,
-    done: Vec<Chunk>,
+    done: heapless::Vec<Chunk, PIECES_MAX>,
     building: ChunkBuilder<'a>,
     /// Tablets that are still to come, the chunk being built included.
     left: usize,
@@ -377,7 +377,7 @@ impl<'a> Pieces<'a> {
         let building = ChunkBuilder::new(topology, size);
         Self {
             topology,
-            done: Vec::new(),
+            done: heapless::Vec::new(),
             building,
             left: len,
             size,
@@ -390,11 +390,15 @@ impl<'a> Pieces<'a> {
             self.left = self.left.saturating_sub(self.size);
             self.size = piece_len(self.left);
             let next = ChunkBuilder::new(self.topology, self.size);
-            self.done
-                .push(core::mem::replace(&mut self.building, next).build());
+            let done = core::mem::replace(&mut self.building, next).build();
+            let fits = self.done.push(done).is_ok();
+            debug_assert!(fits, "two chunks and one tablet fit into three pieces");
         }
     }
 }
+
+/// What remains of two chunks, and one tablet, never makes more.
+const PIECES_MAX: usize = 3;
 
 /// The size of the next of the fewest equal pieces that `len` tablets fit into.
 fn piece_len(len: usize) -> usize {
@@ -613,7 +617,7 @@ mod tests {
                     dropped => Learned::Replaced { dropped },
                 };
                 assert_eq!(outcome, expected, "seed {seed} step {step}");
-                if step % 25 == 0 {
+                if step % 60 == 0 {
                     check(&cache);
                     let edges = model.iter().flat_map(|&(f, l, _)| [f, l]);
                     for edge in edges.chain([0, i64::MAX]) {
@@ -694,12 +698,69 @@ mod tests {
         let stats = cache.stats();
         assert_eq!(stats.evicted as usize + stats.cached, 40 * 100);
         assert!(stats.bytes > bytes_max * 3 / 4, "{stats:?}");
+        // Where all are in use, the one just learned is not the one to go.
+        for first in (100_000..101_500).step_by(10) {
+            for table in &tables {
+                let ends = table
+                    .directory()
+                    .slots
+                    .iter()
+                    .flat_map(|slot| {
+                        let chunk = slot.chunk.load();
+                        chunk
+                            .tablets
+                            .iter()
+                            .map(|tablet| tablet.last)
+                            .collect::<Vec<_>>()
+                    })
+                    .collect::<Vec<_>>();
+                ends.iter()
+                    .for_each(|&last| assert_eq!(version(table, last), Some(1)));
+            }
+            let tablet = learned(first, first + 10, 1, &[1, 2, 3]);
+            cache.insert(TABLE, &tablet, &known);
+            assert!(tables[0].holds(&tablet, &known));
+            check(&cache);
+        }
         // A bound too small for one tablet keeps none, and does not hang.
         let mut cache = TabletCache::new(10);
         let table = cache.add_table(TABLE);
         cache.insert(TABLE, &learned(0, 10, 1, &[1]), &known);
         assert_eq!((version(&table, 5), cache.stats().evicted), (None, 1));
         check(&cache);
+    }
+
+    /// Chunks whose tablets all go leave no hole behind.
+    #[test]
+    fn emptied_chunks_leave_the_whole_ring_open() {
+        let known = topology(&[1, 2, 3]);
+        let specs = [1, 3].map(|n| spec(n, "a", "r", &[]));
+        let without_2 = known.with_nodes(&specs, 100).0;
+        // Which of ten runs of 100 tablets stand on the node that leaves.
+        for gone in 0..10 {
+            let mut cache = TabletCache::new(UNBOUND);
+            let table = cache.add_table(TABLE);
+            for at in 0..1000 {
+                let node = if at / 100 == gone { 2 } else { 1 };
+                cache.insert(
+                    TABLE,
+                    &learned(at * 10, at * 10 + 10, 1, &[node, 3]),
+                    &known,
+                );
+            }
+            cache.refresh(&without_2);
+            check(&cache);
+            assert_eq!(cache.stats.cached, 900);
+            for at in 0..1000 {
+                let expected = (at / 100 != gone).then_some(1);
+                assert_eq!(version(&table, at * 10 + 5), expected, "{at}");
+            }
+            for at in gone * 100..gone * 100 + 100 {
+                cache.insert(TABLE, &learned(at * 10, at * 10 + 10, 2, &[1]), &without_2);
+                assert_eq!(version(&table, at * 10 + 5), Some(2));
+            }
+            check(&cache);
+        }
     }
 
     #[test]

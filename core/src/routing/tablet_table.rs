@@ -261,15 +261,12 @@ impl Chunk {
                 && tablet.version() == learned.version
                 && usize::from(tablet.replica_count) == learned.replicas.len()
         };
-        let resolved = !self.unresolved.iter().any(|entry| {
-            usize::from(entry.tablet) == at && topology.node_by_host_id(entry.host_id).is_some()
-        });
         let stored = self.host_ids(at, topology);
         let new = learned
             .replicas
             .iter()
             .map(|replica| Some((replica.host_id, replica.shard)));
-        self.tablets.get(at).is_some_and(same_range) && resolved && stored.eq(new)
+        self.tablets.get(at).is_some_and(same_range) && stored.eq(new)
     }
 }
 
