@@ -182,3 +182,65 @@ fn not_here(what: &'static str) -> EncodeValueError {
         kind: EncodeErrorKind::NotHere,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::EncodeValue;
+    use crate::types::testing::{bytes, encode, ty};
+
+    /// An encoder that writes its bytes whatever the type is, whole or piece by piece.
+    struct Raw(&'static [u8], bool);
+
+    impl EncodeValue for Raw {
+        fn encode(
+            &self,
+            _: &ColumnType,
+            writer: ValueWriter<'_>,
+        ) -> Result<Written, EncodeValueError> {
+            let Self(bytes, whole) = *self;
+            if whole {
+                return writer.value(bytes);
+            }
+            writer.value_with(|content| {
+                bytes.iter().for_each(|byte| content.put(&[*byte]));
+                Ok(())
+            })
+        }
+    }
+
+    #[test]
+    fn each_place_has_its_framing() {
+        for whole in [true, false] {
+            let two = [Raw(&[1, 2, 3, 4], whole), Raw(&[5, 6, 7, 8], whole)];
+            let table = [
+                (
+                    "ListType(Int32Type)",
+                    "00000014 00000002 00000004 01020304 00000004 05060708",
+                ),
+                ("VectorType(Int32Type,2)", "00000008 01020304 05060708"),
+                (
+                    "VectorType(InetAddressType,2)",
+                    "0000000a 04 01020304 04 05060708",
+                ),
+            ];
+            for (class, expected) in table {
+                let expected = bytes(&expected.replace(' ', ""));
+                assert_eq!(encode(&ty(class), &two), Ok(expected), "{class}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_element_of_fixed_width_has_that_width() {
+        for whole in [true, false] {
+            for short in [&[][..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
+                let error = encode(&ty("VectorType(Int32Type,1)"), &[Raw(short, whole)]);
+                let Err(EncodeValueError::Encode(error)) = error else {
+                    panic!("{short:?}")
+                };
+                assert_eq!(error.kind, EncodeErrorKind::NotHere);
+            }
+        }
+    }
+}

@@ -298,13 +298,13 @@ mod tests {
 
     #[test]
     fn a_cell_that_runs_out_ends_the_rows() {
-        let bytes = [0, 0, 0, 1, 7, 0, 0, 0, 9, 1];
-        let mut rows = RowsContent::new(1, 2, &bytes).unwrap().iter();
+        let bytes = [0, 0, 0, 1, 7, 0, 0, 0, 9, 1, 1, 1];
+        let mut rows = RowsContent::new(1, 3, &bytes).unwrap().iter();
         assert_eq!(
             rows.next().unwrap().unwrap().cells().next(),
             Some(Some(&[7][..]))
         );
-        assert_eq!((rows.position(), rows.rows_left()), (5, 1));
+        assert_eq!((rows.position(), rows.rows_left()), (5, 2));
         assert!(rows.next().unwrap().is_err());
         assert!(rows.next().is_none());
     }
