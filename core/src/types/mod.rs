@@ -10,6 +10,34 @@
 //! value (the [`Written`] token proves it); numbers never wrap; no declared count is believed before
 //! the bytes are there. Value formats follow section 6 of the native protocol specification, vectors
 //! and durations those of Apache Cassandra 5.
+//!
+//! ```
+//! use messina_core::types::{ColumnSpec, ColumnType, DecodeRow, EncodeRow};
+//! use messina_core::wire::response::RowsContent;
+//! use messina_core::wire::{SmallBuffer, ValuesBuilder};
+//!
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
+//! let column = |name: &str, ty| ColumnSpec {
+//!     keyspace: "ks".into(),
+//!     table: "t".into(),
+//!     name: name.into(),
+//!     ty,
+//! };
+//! let columns = [column("id", ColumnType::Int), column("name", ColumnType::Text)];
+//!
+//! let mut values = ValuesBuilder::new(SmallBuffer::<256>::new());
+//! (7, Some("ann")).encode_row(&columns, &mut values)?;
+//! let encoded = values.finish();
+//!
+//! // Cells have the layout of bound values.
+//! <(i32, &str)>::check_columns(&columns)?;
+//! let page = RowsContent::new(2, 1, encoded.values().as_bytes())?;
+//! for row in page {
+//!     assert_eq!(<(i32, &str)>::decode_row(&columns, row?)?, (7, "ann"));
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(test),
     deny(

@@ -111,3 +111,15 @@ pub enum MaybeEmpty<T> {
     /// A value.
     Value(T),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A null element of a list is four bytes on the wire: what it grows to must stay a small multiple.
+    #[test]
+    fn a_value_is_small() {
+        assert!(size_of::<CqlValue>() <= 32, "{}", size_of::<CqlValue>());
+        assert!(size_of::<super::super::ColumnType>() <= 24);
+    }
+}

@@ -2,6 +2,17 @@
 //!
 //! What a connection agreed (metadata id, tablet version block) is passed at the moment of writing,
 //! because the same statement goes out over connections that agreed on different things.
+//!
+//! ```
+//! use messina_core::wire::request::{Prepare, put_request};
+//! use messina_core::wire::{Flags, ProtocolVersion};
+//!
+//! let mut output = Vec::new();
+//! let prepare = Prepare { text: "SELECT 1", keyspace: None };
+//! put_request(&mut output, ProtocolVersion::V4, Flags::NONE, 5, &prepare)?;
+//! assert_eq!(output, b"\x04\x00\x00\x05\x09\x00\x00\x00\x0c\x00\x00\x00\x08SELECT 1");
+//! # Ok::<(), messina_core::wire::EncodeError>(())
+//! ```
 
 mod auth;
 mod batch;

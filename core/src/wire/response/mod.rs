@@ -1,8 +1,23 @@
 //! Bodies of responses: one file for each, borrowed from the frame's body.
 //!
 //! [`Response::parse`] reads the message; the prefix that the frame's flags announce is read before
-//! by [`Extras::parse`]. What is borrowed lies inside the body, so an owner that holds the body as
-//! `Bytes` keeps any part of it without a copy through `Bytes::slice_ref`.
+//! by [`Extras::parse`]. What is borrowed lies inside the body; rows that are kept share it
+//! ([`RowsBuffer`]).
+//!
+//! ```
+//! use messina_core::wire::response::{Extras, Response, ResultBody};
+//! use messina_core::wire::{Dialect, Flags, Opcode, ProtocolVersion, Reader};
+//!
+//! // RESULT with one warning: the keyspace is now ks.
+//! let body = b"\x00\x01\x00\x02w1\x00\x00\x00\x03\x00\x02ks";
+//! let dialect = Dialect::plain(ProtocolVersion::V4);
+//! let mut reader = Reader::new(body);
+//! let extras = Extras::parse(Flags::WARNING, &mut reader)?;
+//! let response = Response::parse(&dialect, Opcode::Result, &mut reader)?;
+//! assert_eq!(extras.warnings.first(), Some("w1"));
+//! assert!(matches!(response, Response::Result(ResultBody::SetKeyspace("ks"))));
+//! # Ok::<(), messina_core::wire::ParseError>(())
+//! ```
 
 mod auth;
 mod columns;
@@ -27,7 +42,7 @@ pub use event::{
 pub use extras::Extras;
 pub use prepared::{BoundMetadata, KeyIndexes, KeyIndexesIter, Prepared};
 pub use result::ResultBody;
-pub use rows::{CellsIter, RawRow, Rows, RowsContent, RowsIter, RowsMetadata};
+pub use rows::{CellsIter, RawRow, Rows, RowsBuffer, RowsContent, RowsIter, RowsMetadata};
 pub use supported::Supported;
 
 use super::{Dialect, Opcode, ParseError, Reader};

@@ -1,8 +1,10 @@
 //! ROWS: metadata, then cells, read one row at a time.
 //!
-//! The cells stay the bytes that came. [`Rows::content`] lies inside the body, so that an owner of
-//! the body keeps it with `Bytes::slice_ref`; [`RowsContent`] reads it again later. A declared row
-//! count that the bytes cannot hold is an error at once, so no loop runs on a count alone.
+//! The cells stay the bytes that came: [`RowsContent`] borrows them from the body, [`RowsBuffer`]
+//! shares them with it. A declared row count that the bytes cannot hold is an error at once, so no
+//! loop runs on a count alone.
+
+use bytes::Bytes;
 
 use super::Columns;
 use crate::wire::{ParseError, ParseErrorKind, Reader};
@@ -147,6 +149,46 @@ impl<'a> IntoIterator for RowsContent<'a> {
 
     fn into_iter(self) -> RowsIter<'a> {
         self.iter()
+    }
+}
+
+/// The cells of a page, kept beyond the frame that brought them.
+///
+/// Shares the bytes of the body, and so keeps alive the read buffer that the body is a part of;
+/// [`Self::compact`] ends that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowsBuffer {
+    column_count: u32,
+    row_count: u32,
+    bytes: Bytes,
+}
+
+impl RowsBuffer {
+    /// Keeps `content`, which was parsed from `body`, without a copy.
+    #[must_use]
+    pub fn new(body: &Bytes, content: RowsContent<'_>) -> Self {
+        // The cells are the last part of a body.
+        let start = body.len().saturating_sub(content.bytes.len());
+        Self {
+            column_count: content.column_count,
+            row_count: content.row_count,
+            bytes: body.slice(start..),
+        }
+    }
+
+    /// The cells, borrowed.
+    #[must_use]
+    pub fn content(&self) -> RowsContent<'_> {
+        RowsContent {
+            column_count: self.column_count,
+            row_count: self.row_count,
+            bytes: &self.bytes,
+        }
+    }
+
+    /// Copies the cells into memory of their own size.
+    pub fn compact(&mut self) {
+        self.bytes = Bytes::copy_from_slice(&self.bytes);
     }
 }
 
@@ -320,5 +362,29 @@ mod tests {
             let rest = RowsIter::resume(content, rows.position(), rows.rows_left());
             assert_eq!(rest.map(Result::unwrap).collect::<Vec<_>>(), all[read..]);
         }
+    }
+
+    #[test]
+    fn kept_rows_share_the_body_until_they_are_compacted() {
+        let frame = Bytes::from_static(&[
+            9, 9, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 7, 0xff, 0xff, 0xff, 0xff,
+        ]);
+        let body = frame.slice(2..);
+        let rows = Rows::parse(&mut Reader::new(&body)).unwrap();
+        let mut kept = RowsBuffer::new(&body, rows.content);
+        assert_eq!(kept.content(), rows.content);
+        assert_eq!(
+            kept.content().as_bytes().as_ptr(),
+            rows.content.as_bytes().as_ptr()
+        );
+        kept.compact();
+        assert_eq!(kept.content(), rows.content);
+        assert_ne!(
+            kept.content().as_bytes().as_ptr(),
+            rows.content.as_bytes().as_ptr()
+        );
+        // A body that the content is no part of: nonsense, but no panic.
+        let foreign = RowsBuffer::new(&Bytes::new(), rows.content);
+        assert!(foreign.content().iter().next().unwrap().is_err());
     }
 }
