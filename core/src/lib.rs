@@ -18,6 +18,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod cluster;
 pub mod config;
 pub mod conn;
 pub mod drive;

@@ -6,6 +6,22 @@
 //! One request of the control plane goes like this: `Output::Ask` names an open connection and a
 //! frame body; `drive` sends it like any request and answers with `Input::Answered`.
 
+mod contact;
+mod control;
+mod discovery;
+mod engine;
+mod links;
+mod pool;
+mod readings;
+mod reconnect;
+mod rows;
+mod schema;
+mod settle;
+mod status;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -16,9 +32,12 @@ use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
 use crate::drive::transport::{Name, Resolved, Target};
 use crate::error::{Error, LinkError};
-use crate::routing::{NodeIdx, ShardIdx};
+use crate::routing::{NodeIdx, ShardIdx, TableRef, View};
 use crate::sync::Shared;
 use crate::wire::Opcode;
+
+pub use engine::Engine;
+pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};
 
 /// Names one connection of a session, from its first attempt to its end. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +58,10 @@ pub struct SettleId(pub u32);
 /// What happened outside.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "look-ups are rare, and inputs are passed on, not stored"
+)]
 pub enum Input {
     /// A look-up ended.
     Resolved {
@@ -100,7 +123,7 @@ pub enum Input {
 #[derive(Debug)]
 pub struct LearnedTablet {
     /// The table that the statement was for.
-    pub table: crate::routing::view::TableRef,
+    pub table: TableRef,
     /// Whether it is a payload of version 2.
     pub is_v2: bool,
     /// The payload's value, undecoded.

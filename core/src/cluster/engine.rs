@@ -1,0 +1,568 @@
+//! The engine: joins contact, pools and control, and turns their wishes into outputs.
+//!
+//! Every input is followed by one walk over all parts ([`Engine::advance`]); what it finds to do it
+//! does, and a second walk at the same time finds nothing. Costs of an input are linear in the
+//! number of nodes; only learned tablets, which are frequent, skip the walk. Iteration order comes
+//! from ids alone, chance from the seed alone.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::contact::{Contact, ContactStep};
+use super::control::{Control, EVENTS};
+use super::discovery::SystemTable;
+use super::pool::{Pool, PoolSettings};
+use super::schema::Catalog;
+use super::settle::Settle;
+use super::status::Counters;
+use super::warnings::Warnings;
+use super::{
+    Assignment, ConnectionId, Input, LearnedTablet, LookupId, Output, QuestionId, SettleId,
+};
+use crate::config::Config;
+use crate::conn::extensions::Agreed;
+use crate::drive::transport::{Endpoint, Security, Steering, SteeringKind, Target};
+use crate::error::{ConfigProblem, Error, ErrorKind};
+use crate::rng::SmallRng;
+use crate::routing::{Learned, NodeIdx, PayloadKind, View, parse_payload};
+use crate::sync::Shared;
+use crate::time::Instant;
+use crate::wire::Opcode;
+
+/// The control plane of one session.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) config: Shared<Config>,
+    pub(super) settings: PoolSettings,
+    pub(super) rng: SmallRng,
+    /// The time of the last walk: nothing that was due then is due still.
+    pub(super) walked_at: Instant,
+    pub(super) links: BTreeMap<ConnectionId, Link>,
+    pub(super) contact: Option<Contact>,
+    pub(super) pools: BTreeMap<NodeIdx, Pool>,
+    pub(super) control: Control,
+    pub(super) settle: Settle,
+    pub(super) catalog: Catalog,
+    /// Nodes that left, and when their index may be given to another.
+    pub(super) retired: Vec<(NodeIdx, Instant)>,
+    pub(super) counters: Counters,
+    pub(super) phase: Phase,
+    pub(super) is_view_dirty: bool,
+    /// Callers to be told after the view that they waited for.
+    pub(super) settled: Vec<(SettleId, bool)>,
+    published: Shared<View>,
+    questions: BTreeMap<QuestionId, Question>,
+    outputs: VecDeque<Output>,
+    /// Closes that are told only after the assignment that makes them harmless.
+    closing: Vec<(ConnectionId, bool)>,
+    assigned: Vec<Assignment>,
+    warnings: Warnings,
+    next_connection: u32,
+    next_question: u32,
+    next_lookup: u32,
+    /// The pool that connected last, so that each gets its turn.
+    turn: Option<NodeIdx>,
+}
+
+/// One connection, from its first attempt on.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) owner: Owner,
+    /// There when it is open.
+    pub(super) agreed: Option<Agreed>,
+    /// Whether it hears events.
+    pub(super) is_registered: bool,
+}
+
+/// What a connection belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The walk over the contact points; its node is not known yet.
+    Contact,
+    /// The pool of a node.
+    Pool(NodeIdx),
+}
+
+/// How far the session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing was read yet.
+    FirstContact,
+    /// Topology and schema are known, no connection is assigned yet.
+    Known,
+    /// The session was told that it can be used.
+    Ready,
+    /// It failed to start or was closed.
+    Over,
+}
+
+#[derive(Debug)]
+struct Question {
+    on: ConnectionId,
+    purpose: Purpose,
+}
+
+/// Why a question was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    UseKeyspace,
+    Register,
+    Read(SystemTable),
+    LocalVersion,
+    PeerVersions,
+}
+
+impl Engine {
+    /// A control plane that begins to reach the contact points at once.
+    ///
+    /// The same seed and inputs give the same outputs.
+    pub fn new(
+        config: Shared<Config>,
+        steering: SteeringKind,
+        security: Security,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let mut rng = SmallRng::from_seed(seed);
+        let timeouts = &config.timeouts;
+        let (base, max) = (timeouts.reconnect_base, timeouts.reconnect_max);
+        let mut catalog = Catalog::new(&config.limits, rng.next_u64());
+        let mut engine = Self {
+            published: Shared::new(catalog.writer.view()),
+            catalog,
+            settings: PoolSettings {
+                config: config.pool,
+                steering,
+                security,
+                reconnect_base: base,
+                reconnect_max: max,
+            },
+            walked_at: now,
+            links: BTreeMap::new(),
+            contact: None,
+            pools: BTreeMap::new(),
+            control: Control::new(now, base, max, timeouts.refresh_interval),
+            settle: Settle::default(),
+            retired: Vec::new(),
+            counters: Counters::default(),
+            phase: Phase::FirstContact,
+            is_view_dirty: false,
+            settled: Vec::new(),
+            questions: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            closing: Vec::new(),
+            assigned: Vec::new(),
+            warnings: Warnings::default(),
+            next_connection: 0,
+            next_question: 0,
+            next_lookup: 0,
+            turn: None,
+            rng,
+            config,
+        };
+        match engine.config.keyspace.as_deref() {
+            Some(name) if !is_keyspace_name(name) => {
+                let kind = ErrorKind::Config(ConfigProblem::Keyspace);
+                engine.fail(Error::with_text(kind, alloc::format!("{name:?}")));
+            }
+            _ => engine.start_contact(now),
+        }
+        engine.advance(now);
+        engine
+    }
+
+    /// Takes what happened outside.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        if self.phase == Phase::Over {
+            if let Input::Settle { id } = input {
+                self.outputs
+                    .push_back(Output::Settled { id, agreed: false });
+            }
+            return;
+        }
+        match input {
+            Input::Learned(learned) => return self.handle_learned(now, &learned),
+            Input::Resolved { id, result } => {
+                if let Some(contact) = &mut self.contact {
+                    contact.handle_resolved(id, result);
+                }
+            }
+            Input::Connected { id, agreed, .. } => self.handle_connected(id, agreed, now),
+            Input::ConnectFailed { id, error } => self.handle_connect_failed(id, error, now),
+            Input::Closed { id, error } => self.handle_closed(id, &error, now),
+            Input::Answered { id, answer } => {
+                if let Some(question) = self.questions.remove(&id) {
+                    self.handle_answer(question.on, question.purpose, answer, now);
+                }
+            }
+            Input::Event { id, body } => self.handle_event(id, &body, now),
+            Input::Settle { id } => {
+                let timeout = self.config.timeouts.schema_agreement;
+                self.settle.add(id, now, timeout);
+            }
+            Input::Shutdown => self.shut_down(),
+        }
+        self.advance(now);
+    }
+
+    /// Takes the time: call it when [`Engine::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    /// The view as it was published last; one without nodes before that.
+    pub fn view(&self) -> Shared<View> {
+        self.published.clone()
+    }
+
+    /// What is to be done outside, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Engine::handle_timeout`] is due; `None` is never.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.phase == Phase::Over {
+            return None;
+        }
+        let contact = self.contact.iter().filter_map(Contact::next_at);
+        let pools = self.pools.values().flat_map(Pool::next_at);
+        let grace = self.config.timeouts.control;
+        contact
+            .chain(pools)
+            .chain(self.control.next_at())
+            .chain(self.settle.next_at(grace))
+            .chain(self.recontact_at())
+            .filter(|at| *at > self.walked_at)
+            .min()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        if self.phase != Phase::Over {
+            self.step_contact(now);
+            self.step_control(now);
+            self.step_settle(now);
+            self.step_control(now);
+            self.fill_pools(now);
+            self.release_retired(now);
+        }
+        self.walked_at = self.walked_at.max(now);
+        self.flush();
+    }
+
+    /// Tells what has changed: the view first, then who serves, then what may go.
+    fn flush(&mut self) {
+        let is_known = matches!(self.phase, Phase::Known | Phase::Ready);
+        if is_known && self.is_view_dirty {
+            self.is_view_dirty = false;
+            self.published = Shared::new(self.catalog.writer.view());
+            let view = self.published.clone();
+            self.outputs.push_back(Output::Publish(view));
+        }
+        if is_known {
+            let assigned: Vec<Assignment> = self.assignments();
+            if assigned != self.assigned {
+                self.assigned.clone_from(&assigned);
+                self.outputs.push_back(Output::Assign(assigned));
+            }
+            let serves = |assignment: &Assignment| !assignment.connections.is_empty();
+            if self.phase == Phase::Known && self.assigned.iter().any(serves) {
+                self.phase = Phase::Ready;
+                self.outputs.push_back(Output::Ready);
+            }
+        }
+        let settled = core::mem::take(&mut self.settled);
+        let tell = |(id, agreed)| Output::Settled { id, agreed };
+        self.outputs.extend(settled.into_iter().map(tell));
+        let closing = core::mem::take(&mut self.closing);
+        let close = |(id, drain)| Output::Close { id, drain };
+        self.outputs.extend(closing.into_iter().map(close));
+    }
+
+    fn assignments(&self) -> Vec<Assignment> {
+        let assignment = |(&node, pool): (&NodeIdx, &Pool)| Assignment {
+            node,
+            connections: pool.open().collect(),
+        };
+        self.pools.iter().map(assignment).collect()
+    }
+
+    fn handle_learned(&mut self, now: Instant, learned: &LearnedTablet) {
+        let kind = if learned.is_v2 {
+            PayloadKind::V2
+        } else {
+            PayloadKind::V1
+        };
+        match parse_payload(kind, &learned.payload) {
+            Ok(tablet) => {
+                let topology = self.catalog.writer.topology();
+                let unknown = |id| topology.node_by_host_id(id).is_none();
+                let names_unknown = tablet.replicas().iter().any(|r| unknown(r.host_id));
+                let stored = self.catalog.writer.learn(learned.table, &tablet);
+                if names_unknown && !matches!(stored, Learned::Unchanged) {
+                    self.control
+                        .note_change(super::discovery::Scope::TOPOLOGY, now, &mut self.rng);
+                }
+            }
+            Err(error) => self.warn(alloc::format!("a tablet was not learned: {error}")),
+        }
+    }
+
+    fn shut_down(&mut self) {
+        self.phase = Phase::Over;
+        self.contact = None;
+        self.pools.clear();
+        self.questions.clear();
+        for (id, link) in core::mem::take(&mut self.links) {
+            self.closing.push((id, link.agreed.is_some()));
+        }
+        for id in self.settle.take_all() {
+            self.outputs
+                .push_back(Output::Settled { id, agreed: false });
+        }
+    }
+
+    /// The session cannot start.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.shut_down();
+        self.outputs.push_back(Output::Failed(error));
+    }
+
+    pub(super) fn warn(&mut self, text: String) {
+        if let Some(text) = self.warnings.once(text) {
+            self.outputs.push_back(Output::Warning(text));
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        on: ConnectionId,
+        purpose: Purpose,
+        opcode: Opcode,
+        body: Vec<u8>,
+    ) {
+        let id = QuestionId(self.next_question);
+        self.next_question = self.next_question.wrapping_add(1);
+        self.questions.insert(id, Question { on, purpose });
+        self.outputs.push_back(Output::Ask {
+            id,
+            on,
+            opcode,
+            body,
+        });
+    }
+
+    /// Answers to these questions are of no interest any more.
+    pub(super) fn drop_questions(&mut self, on: ConnectionId, matching: impl Fn(Purpose) -> bool) {
+        self.questions
+            .retain(|_, question| question.on != on || !matching(question.purpose));
+    }
+
+    /// The same for all questions of the control role.
+    pub(super) fn drop_control_questions(&mut self) {
+        self.questions
+            .retain(|_, question| question.purpose == Purpose::UseKeyspace);
+    }
+
+    /// Opens a connection.
+    pub(super) fn connect(
+        &mut self,
+        owner: Owner,
+        endpoint: Endpoint,
+        steering: Steering,
+        deadline: Instant,
+    ) -> ConnectionId {
+        let id = ConnectionId(self.next_connection);
+        self.next_connection = self.next_connection.wrapping_add(1);
+        self.counters.connects = self.counters.connects.saturating_add(1);
+        let is_contact = owner == Owner::Contact;
+        let link = Link {
+            owner,
+            agreed: None,
+            is_registered: is_contact,
+        };
+        self.links.insert(id, link);
+        let mut target = Target::new(endpoint, deadline);
+        target.steering = steering;
+        target.server_name.clone_from(&self.config.server_name);
+        self.outputs.push_back(Output::Connect {
+            id,
+            target,
+            events: if is_contact { EVENTS } else { &[] },
+        });
+        id
+    }
+
+    /// Ends a connection by our own will. Its owner has been told already.
+    pub(super) fn close(&mut self, id: ConnectionId, drain: bool, now: Instant) {
+        if self.links.remove(&id).is_none() {
+            return;
+        }
+        self.drop_questions(id, |_| true);
+        self.closing.push((id, drain));
+        self.control_left(id, now);
+    }
+
+    /// A link that is gone without our doing.
+    pub(super) fn remove_link(&mut self, id: ConnectionId) -> Option<Link> {
+        let link = self.links.remove(&id)?;
+        self.drop_questions(id, |_| true);
+        Some(link)
+    }
+
+    fn start_contact(&mut self, now: Instant) {
+        let mut points = self.config.contact_points.clone();
+        // Fisher and Yates, from the end.
+        for end in (1..points.len()).rev() {
+            let bound = u64::try_from(end).unwrap_or(u64::MAX).saturating_add(1);
+            let other = usize::try_from(self.rng.below(bound)).unwrap_or(0);
+            points.swap(end, other);
+        }
+        let parallel = self.config.limits.connecting;
+        let timeout = self.config.timeouts.connect;
+        self.contact = Some(Contact::new(points, parallel, timeout, now));
+    }
+
+    fn step_contact(&mut self, now: Instant) {
+        if self.contact.is_none() && self.recontact_at().is_some_and(|at| at <= now) {
+            self.start_contact(now);
+        }
+        while let Some(contact) = &mut self.contact {
+            match contact.next_step(now) {
+                None => return,
+                Some(ContactStep::Resolve(name, port)) => {
+                    let id = LookupId(self.next_lookup);
+                    self.next_lookup = self.next_lookup.wrapping_add(1);
+                    contact.looking_up(id, name.clone(), port);
+                    self.outputs.push_back(Output::Resolve { id, name });
+                }
+                Some(ContactStep::Connect(endpoint, deadline)) => {
+                    let dialed = endpoint.clone();
+                    let id = self.connect(Owner::Contact, endpoint, Steering::None, deadline);
+                    if let Some(contact) = &mut self.contact {
+                        contact.dialing(id, dialed);
+                    }
+                }
+                Some(ContactStep::Exhausted) => return self.end_contact(now),
+            }
+        }
+    }
+
+    /// Nothing is left to try.
+    pub(super) fn end_contact(&mut self, now: Instant) {
+        let Some(contact) = self.contact.take() else {
+            return;
+        };
+        let error = contact.into_error();
+        let is_contact =
+            |(id, link): (&ConnectionId, &Link)| (link.owner == Owner::Contact).then_some(*id);
+        let left: Vec<ConnectionId> = self.links.iter().filter_map(is_contact).collect();
+        for id in left {
+            self.close(id, false, now);
+        }
+        if self.phase == Phase::FirstContact {
+            return self.fail(error);
+        }
+        self.control.backoff.failed(now, now, &mut self.rng);
+        self.warn(alloc::format!("contact points: {error}"));
+    }
+
+    /// When the contact points are to be tried again, because every known address has failed for
+    /// a while.
+    fn recontact_at(&self) -> Option<Instant> {
+        let super::control::Role::Vacant(since) = self.control.role else {
+            return None;
+        };
+        let is_lost = self.phase == Phase::Ready
+            && self.contact.is_none()
+            && !self.pools.values().any(Pool::has_open);
+        let at = since.saturating_add(self.config.timeouts.reconnect_max);
+        let retry = self.control.backoff.retry_at().unwrap_or(at);
+        is_lost.then_some(at.max(retry))
+    }
+
+    /// Connects what is missing, as many at once as the limit allows: nodes without any
+    /// connection first, each node in its turn.
+    fn fill_pools(&mut self, now: Instant) {
+        if self.phase == Phase::FirstContact {
+            return;
+        }
+        let connecting = |link: &&Link| link.agreed.is_none();
+        let under_way = self.links.values().filter(connecting).count();
+        let mut left = self
+            .config
+            .limits
+            .connecting
+            .max(1)
+            .saturating_sub(under_way);
+        for only_unreached in [true, false] {
+            let mut order = self.turns();
+            while left > 0 && !order.is_empty() {
+                let mut still = Vec::with_capacity(order.len());
+                for node in order {
+                    if left == 0 {
+                        break;
+                    }
+                    if self.fill_one(node, only_unreached, now) {
+                        left -= 1;
+                        still.push(node);
+                    }
+                }
+                order = still;
+            }
+        }
+    }
+
+    /// All nodes, beginning after the one that connected last.
+    fn turns(&self) -> Vec<NodeIdx> {
+        let mut order: Vec<NodeIdx> = self.pools.keys().copied().collect();
+        let after = |node: &NodeIdx| Some(*node) <= self.turn;
+        let start = order.partition_point(after);
+        order.rotate_left(start);
+        order
+    }
+
+    fn fill_one(&mut self, node: NodeIdx, only_unreached: bool, now: Instant) -> bool {
+        let Some(pool) = self.pools.get_mut(&node) else {
+            return false;
+        };
+        if only_unreached && pool.has_open() {
+            return false;
+        }
+        let Some(dial) = pool.next_connect(now, &mut self.rng) else {
+            return false;
+        };
+        self.turn = Some(node);
+        let deadline = now.saturating_add(self.config.timeouts.connect);
+        let id = self.connect(Owner::Pool(node), dial.endpoint, dial.steering, deadline);
+        if let Some(pool) = self.pools.get_mut(&node) {
+            pool.started(id, dial.wish, now);
+        }
+        true
+    }
+
+    fn release_retired(&mut self, now: Instant) {
+        let due = |(_, at): &(NodeIdx, Instant)| *at <= now;
+        if !self.retired.iter().any(due) {
+            return;
+        }
+        for (node, at) in core::mem::take(&mut self.retired) {
+            if at <= now {
+                self.catalog.writer.release_node(node);
+            } else {
+                self.retired.push((node, at));
+            }
+        }
+    }
+}
+
+/// Letters, digits and underscores: all that servers accept, so that a name cannot be anything
+/// else in the statement it is put into.
+fn is_keyspace_name(name: &str) -> bool {
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.len() <= KEYSPACE_NAME_LEN_MAX && name.chars().all(valid)
+}
+
+/// Newer servers take longer names than the 48 of Cassandra; theirs is the last word.
+const KEYSPACE_NAME_LEN_MAX: usize = 222;

@@ -1,0 +1,469 @@
+//! The control connection at work: taking the role, reading system tables, hearing events.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use super::ConnectionId;
+use super::control::{EVENTS, Role};
+use super::discovery::{Discovery, Found, Scope, SystemTable, query_body};
+use super::engine::{Engine, Owner, Phase, Purpose};
+use super::pool::Pool;
+use super::rows::{parse_answer, read_rows, uuid};
+use super::schema::Place;
+use super::settle::PollAnswer;
+use crate::conn::Answer;
+use crate::error::{Error, ErrorKind, PeerMisbehaved};
+use crate::routing::{NodeIdx, NodesChange};
+use crate::time::Instant;
+use crate::wire::request::{QueryParameters, Register, RequestBody};
+use crate::wire::response::{Event, Response, StatusChangeKind};
+use crate::wire::{Consistency, Dialect, Opcode, ProtocolVersion, Reader};
+
+impl Engine {
+    pub(super) fn step_control(&mut self, now: Instant) {
+        if matches!(self.control.role, Role::Vacant(_)) {
+            self.choose_control(now);
+        }
+        self.begin_reading(now);
+        self.pump_reading(now);
+    }
+
+    /// Gives the vacant role to one of the open connections, rather not to the node that failed
+    /// last.
+    fn choose_control(&mut self, now: Instant) {
+        let is_free = self.phase == Phase::Ready && self.contact.is_none();
+        if !is_free || !self.control.backoff.may_try(now) {
+            return;
+        }
+        let first = |(node, pool): (&NodeIdx, &Pool)| Some((*node, pool.open().next()?.0));
+        let mut choice: Vec<(NodeIdx, ConnectionId)> =
+            self.pools.iter().filter_map(first).collect();
+        if choice.len() > 1 {
+            let avoid = self.control.avoid;
+            choice.retain(|(node, _)| Some(*node) != avoid);
+        }
+        let bound = u64::try_from(choice.len()).unwrap_or(u64::MAX);
+        let drawn = usize::try_from(self.rng.below(bound)).unwrap_or(0);
+        let Some(&(_, id)) = choice.get(drawn) else {
+            return;
+        };
+        if self.links.get(&id).is_some_and(|link| link.is_registered) {
+            return self.control_taken(id, now);
+        }
+        self.control.role = Role::Registering(id);
+        self.control.since = now;
+        let mut body = Vec::new();
+        let register = Register { events: EVENTS };
+        let written = self
+            .version_of(id)
+            .map(|version| register.put(version, &mut body));
+        match written {
+            Some(Ok(())) => self.ask(id, Purpose::Register, Opcode::Register, body),
+            _ => self.control.role = Role::Vacant(now),
+        }
+    }
+
+    /// The connection has the role and hears events. What happened before is read.
+    pub(super) fn control_taken(&mut self, id: ConnectionId, now: Instant) {
+        self.control.role = Role::Held(id);
+        self.control.since = now;
+        self.control.backoff.opened(now);
+        self.control.demand(Scope::ALL, now);
+    }
+
+    /// The connection that has the role does not do its work.
+    fn control_failed(&mut self, id: ConnectionId, error: &Error, now: Instant) {
+        let since = self.control.since;
+        self.control.backoff.failed(since, now, &mut self.rng);
+        self.control.role = Role::Vacant(now);
+        self.abandon_readings(now);
+        match self.links.get(&id).map(|link| link.owner) {
+            Some(Owner::Pool(node)) => {
+                self.control.avoid = Some(node);
+                let text = self.pools.get(&node).map(|pool| pool.endpoint.to_string());
+                self.warn(format!(
+                    "control role leaves {}: {error}",
+                    text.unwrap_or_default()
+                ));
+            }
+            Some(Owner::Contact) => {
+                self.adopted_failed(id, error, now);
+                self.close(id, false, now);
+            }
+            None => {}
+        }
+    }
+
+    /// What was being read will be read by the next that takes the role.
+    pub(super) fn abandon_readings(&mut self, now: Instant) {
+        if let Some(discovery) = self.control.discovery.take() {
+            self.control.demand(discovery.scope(), now);
+            self.settle.refresh_failed();
+        }
+        self.settle.abort_poll();
+        self.drop_control_questions();
+    }
+
+    fn begin_reading(&mut self, now: Instant) {
+        let Some(id) = self.control.held() else {
+            return;
+        };
+        if self.control.discovery.is_some() {
+            return;
+        }
+        let Some(scope) = self.control.begin_due(now) else {
+            return;
+        };
+        if scope.schema {
+            self.settle.refresh_started();
+        }
+        let agreed = self.links.get(&id).and_then(|link| link.agreed);
+        let is_scylla = agreed.is_some_and(|agreed| agreed.offer.is_scylla);
+        let page_size = self.config.page_size.unwrap_or(PAGE_SIZE_MAX);
+        let page_size = page_size.clamp(1, PAGE_SIZE_MAX);
+        let in_flight = usize::from(self.config.limits.connection.in_flight);
+        let window = (in_flight / 4).clamp(1, WINDOW_MAX);
+        self.control.discovery = Some(Discovery::new(scope, is_scylla, page_size, window));
+    }
+
+    fn pump_reading(&mut self, now: Instant) {
+        let Some(id) = self.control.held() else {
+            return;
+        };
+        let Some(version) = self.version_of(id) else {
+            return;
+        };
+        while let Some(discovery) = &mut self.control.discovery {
+            match discovery.next_question(version) {
+                Ok(Some((table, body))) => self.ask(id, Purpose::Read(table), Opcode::Query, body),
+                Ok(None) => return,
+                Err(error) => return self.control_failed(id, &error.into(), now),
+            }
+        }
+    }
+
+    pub(super) fn handle_answer(
+        &mut self,
+        on: ConnectionId,
+        purpose: Purpose,
+        answer: Result<Answer, Error>,
+        now: Instant,
+    ) {
+        match purpose {
+            Purpose::UseKeyspace => self.keyspace_answered(on, answer, now),
+            Purpose::Register => self.registered(on, answer, now),
+            Purpose::Read(table) => self.table_answered(on, table, answer, now),
+            Purpose::LocalVersion | Purpose::PeerVersions => {
+                self.version_answered(on, purpose, answer, now);
+            }
+        }
+    }
+
+    fn registered(&mut self, id: ConnectionId, answer: Result<Answer, Error>, now: Instant) {
+        if self.control.role != Role::Registering(id) {
+            return;
+        }
+        let Some(dialect) = self.dialect_of(id) else {
+            return;
+        };
+        let result = answer.and_then(|answer| match parse_answer(&answer, &dialect)? {
+            Response::Ready => Ok(()),
+            _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
+        });
+        match result {
+            Ok(()) => {
+                if let Some(link) = self.links.get_mut(&id) {
+                    link.is_registered = true;
+                }
+                self.control_taken(id, now);
+            }
+            Err(error) => self.control_failed(id, &error, now),
+        }
+    }
+
+    fn table_answered(
+        &mut self,
+        id: ConnectionId,
+        table: SystemTable,
+        answer: Result<Answer, Error>,
+        now: Instant,
+    ) {
+        let Some(dialect) = self.dialect_of(id) else {
+            return;
+        };
+        let Some(discovery) = &mut self.control.discovery else {
+            return;
+        };
+        if let Err(error) = discovery.handle_answer(table, answer, &dialect) {
+            return self.control_failed(id, &error, now);
+        }
+        if !discovery.is_done() {
+            return;
+        }
+        let scope = discovery.scope();
+        if let Some(discovery) = self.control.discovery.take() {
+            self.reading_ended(id, scope, discovery.into_found(), now);
+        }
+    }
+
+    fn reading_ended(&mut self, id: ConnectionId, scope: Scope, mut found: Found, now: Instant) {
+        for text in core::mem::take(&mut found.warnings) {
+            self.warn(text);
+        }
+        if scope.topology {
+            let Some(local) = found.local.take() else {
+                let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);
+                let error = Error::with_text(kind, "system.local has no usable row");
+                self.control.demand(scope, now);
+                return self.control_failed(id, &error, now);
+            };
+            self.catalog.facts = core::mem::take(&mut found.facts);
+            let host_id = local.host_id;
+            if let Some((adopted, endpoint)) = self.contact.as_ref().and_then(|c| c.adopted())
+                && *adopted == id
+            {
+                self.catalog.note_contact(endpoint, &local);
+            }
+            let is_up = |node| self.pools.get(&node).is_none_or(Pool::is_up);
+            let (change, places) = self
+                .catalog
+                .set_nodes(local, found.peers.split_off(0), is_up);
+            self.nodes_changed(&change, places, now);
+            self.join_adopted(id, host_id, now);
+        }
+        if scope.schema {
+            self.catalog.set_schema(&mut found);
+            if self.catalog.writer.refused_tables() > 0 {
+                self.warn("more tables than the limit: some are used without token routing".into());
+            }
+        }
+        self.is_view_dirty = true;
+        if self.phase == Phase::FirstContact {
+            self.phase = Phase::Known;
+        }
+        self.control.avoid = None;
+        self.control.read_ended(scope, now);
+        if scope.schema {
+            for (id, agreed) in self.settle.refresh_ended() {
+                self.settled.push((id, agreed));
+            }
+        }
+    }
+
+    /// Pools follow the nodes: new ones get one, gone ones lose theirs, and a node under a new
+    /// address begins anew there.
+    fn nodes_changed(&mut self, change: &NodesChange, places: Vec<Place>, now: Instant) {
+        if change.refused > 0 {
+            self.warn("the cluster has more nodes than the limit: some are not used".into());
+        }
+        for node in &change.removed {
+            self.drop_pool(*node, now);
+            let timeouts = &self.config.timeouts;
+            let until = now
+                .saturating_add(timeouts.request)
+                .saturating_add(timeouts.close);
+            self.retired.push((*node, until));
+        }
+        for place in places {
+            let topology = self.catalog.writer.topology();
+            let Some(node) = topology.node_by_host_id(place.host_id) else {
+                continue;
+            };
+            self.retired.retain(|(retired, _)| *retired != node);
+            let known = self.pools.get(&node);
+            if known.is_some_and(|pool| pool.endpoint != place.endpoint) {
+                self.drop_pool(node, now);
+            }
+            let settings = self.settings;
+            let pool = self
+                .pools
+                .entry(node)
+                .or_insert_with(|| Pool::new(place.host_id, place.endpoint, settings));
+            pool.broadcast = place.broadcast;
+            self.note_liveness(node);
+        }
+    }
+
+    fn drop_pool(&mut self, node: NodeIdx, now: Instant) {
+        let Some(pool) = self.pools.remove(&node) else {
+            return;
+        };
+        for id in pool.all().collect::<Vec<_>>() {
+            let is_open = self
+                .links
+                .get(&id)
+                .is_some_and(|link| link.agreed.is_some());
+            self.close(id, is_open, now);
+        }
+    }
+
+    /// The connection that the contact points led to becomes one of its node's pool.
+    fn join_adopted(&mut self, id: ConnectionId, host_id: uuid::Uuid, now: Instant) {
+        let adopted = self.contact.as_ref().and_then(|contact| contact.adopted());
+        if adopted.is_none_or(|(adopted, _)| *adopted != id) {
+            return;
+        }
+        self.contact = None;
+        let node = self.catalog.writer.topology().node_by_host_id(host_id);
+        let (Some(node), Some(link)) = (node, self.links.get_mut(&id)) else {
+            return self.close(id, false, now);
+        };
+        let Some(agreed) = link.agreed else { return };
+        link.owner = Owner::Pool(node);
+        if let Some(pool) = self.pools.get_mut(&node) {
+            let mut landing = pool.adopt(id, &agreed, now);
+            // It is in the keyspace already.
+            if core::mem::take(&mut landing.is_wanted) {
+                pool.handle_prepared(id);
+            }
+            self.landed(id, node, landing, now);
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, id: ConnectionId, body: &[u8], now: Instant) {
+        if !self.links.contains_key(&id) {
+            return;
+        }
+        match Event::parse(&mut Reader::new(body)) {
+            Ok(Event::TopologyChange { .. }) => {
+                self.control
+                    .note_change(Scope::TOPOLOGY, now, &mut self.rng);
+            }
+            Ok(Event::StatusChange { change, address }) => {
+                self.control
+                    .note_change(Scope::TOPOLOGY, now, &mut self.rng);
+                self.status_changed(change, address.ip(), now);
+            }
+            Ok(Event::SchemaChange(_)) => {
+                self.control.note_change(Scope::SCHEMA, now, &mut self.rng);
+            }
+            Ok(Event::ClientRoutesChange { .. }) => {}
+            Ok(Event::Other { name, .. }) => self.warn(format!("unknown event {name:?}")),
+            Err(error) => self.warn(format!("an event cannot be read: {error}")),
+        }
+    }
+
+    fn status_changed(
+        &mut self,
+        change: StatusChangeKind<'_>,
+        address: core::net::IpAddr,
+        now: Instant,
+    ) {
+        let topology = self.catalog.writer.topology();
+        let is_meant = |(&node, pool): (&NodeIdx, &Pool)| {
+            let own = topology.node(node).map(|node| node.address().ip());
+            let is_it = own == Some(address) || pool.broadcast == Some(address);
+            is_it.then_some(node)
+        };
+        let meant: Vec<NodeIdx> = self.pools.iter().filter_map(is_meant).collect();
+        for node in meant {
+            if let Some(pool) = self.pools.get_mut(&node) {
+                match change {
+                    StatusChangeKind::Up => pool.hint_up(now, &mut self.rng),
+                    StatusChangeKind::Down => pool.hint_down(),
+                    _ => {}
+                }
+            }
+            self.note_liveness(node);
+        }
+    }
+
+    pub(super) fn step_settle(&mut self, now: Instant) {
+        let grace = self.config.timeouts.control;
+        let (lost, wants_refresh) = self.settle.handle_timeout(now, grace);
+        self.settled.extend(lost.into_iter().map(|id| (id, false)));
+        if wants_refresh {
+            self.control.demand(Scope::SCHEMA, now);
+        }
+        let Some(id) = self.control.held() else {
+            return;
+        };
+        let Some(version) = self.version_of(id) else {
+            return;
+        };
+        if self.phase != Phase::Ready || !self.settle.start_poll(now) {
+            return;
+        }
+        for (purpose, text) in [
+            (Purpose::LocalVersion, LOCAL_VERSION),
+            (Purpose::PeerVersions, PEER_VERSIONS),
+        ] {
+            let parameters = QueryParameters::new(Consistency::One);
+            match query_body(text, parameters, version) {
+                Ok(body) => self.ask(id, purpose, Opcode::Query, body),
+                Err(error) => return self.control_failed(id, &error.into(), now),
+            }
+        }
+    }
+
+    fn version_answered(
+        &mut self,
+        on: ConnectionId,
+        purpose: Purpose,
+        answer: Result<Answer, Error>,
+        now: Instant,
+    ) {
+        let Some(dialect) = self.dialect_of(on) else {
+            return;
+        };
+        let is_local = purpose == Purpose::LocalVersion;
+        let answer = match answer.and_then(|answer| read_versions(&answer, &dialect, is_local)) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.settle.handle_answer(PollAnswer::Failed, |_| true);
+                self.drop_questions(on, |purpose| {
+                    matches!(purpose, Purpose::LocalVersion | Purpose::PeerVersions)
+                });
+                // One that does not answer cannot be the one to ask.
+                if !matches!(error.kind(), ErrorKind::Server(_)) {
+                    self.control_failed(on, &error, now);
+                }
+                return;
+            }
+        };
+        let topology = self.catalog.writer.topology();
+        let is_up = |host_id| {
+            let node = topology.node_by_host_id(host_id);
+            node.and_then(|node| topology.node(node))
+                .is_some_and(crate::routing::Node::is_up)
+        };
+        if self.settle.handle_answer(answer, is_up) {
+            self.control.demand(Scope::SCHEMA, now);
+        }
+    }
+
+    fn version_of(&self, id: ConnectionId) -> Option<ProtocolVersion> {
+        Some(self.links.get(&id)?.agreed?.version)
+    }
+
+    fn dialect_of(&self, id: ConnectionId) -> Option<Dialect> {
+        Some(self.links.get(&id)?.agreed?.dialect())
+    }
+}
+
+fn read_versions(answer: &Answer, dialect: &Dialect, is_local: bool) -> Result<PollAnswer, Error> {
+    let mut versions = Vec::new();
+    read_rows(
+        answer,
+        dialect,
+        ["host_id", "schema_version"],
+        |[host_id, version]| versions.push((uuid(host_id), uuid(version))),
+    )?;
+    if is_local {
+        return Ok(PollAnswer::Local(
+            versions.first().and_then(|(_, version)| *version),
+        ));
+    }
+    let known = |(host_id, version): (Option<uuid::Uuid>, _)| Some((host_id?, version));
+    let peers = versions.into_iter().filter_map(known).collect();
+    Ok(PollAnswer::Peers(peers))
+}
+
+const LOCAL_VERSION: &str = "SELECT schema_version FROM system.local WHERE key='local'";
+const PEER_VERSIONS: &str = "SELECT peer, host_id, schema_version FROM system.peers";
+
+/// Rows asked for at once.
+const PAGE_SIZE_MAX: i32 = 1000;
+/// Questions of a reading that are under way at once.
+const WINDOW_MAX: usize = 8;

@@ -1,0 +1,10 @@
+//! Scenarios of the control plane: a few imagined nodes, virtual time, no sockets.
+//!
+//! Answers are built here byte by byte, from the layouts of the protocol and of the system tables;
+//! nothing of the crate's own encoders is used for them.
+
+mod answers;
+mod first_contact;
+mod pools;
+mod refresh;
+mod world;

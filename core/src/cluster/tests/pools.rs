@@ -1,0 +1,227 @@
+//! Filling pools, and keeping them filled.
+
+use core::time::Duration;
+use std::vec;
+use std::vec::Vec;
+
+use super::world::{Behaviour, World, config, node};
+use crate::drive::transport::{Endpoint, Steering, SteeringKind};
+use crate::time::Instant;
+
+fn steered_connects(world: &World) -> Vec<u16> {
+    let port = |(_, _, steering): &(Instant, Endpoint, Steering)| match steering {
+        Steering::Port(port) => Some(port.get()),
+        _ => None,
+    };
+    world.connects.iter().filter_map(port).collect()
+}
+
+fn to_port(world: &World, port: u16) -> usize {
+    let is_it =
+        |endpoint: &Endpoint| matches!(endpoint, Endpoint::Addr(addr) if addr.port() == port);
+    world
+        .connects
+        .iter()
+        .filter(|(_, endpoint, _)| is_it(endpoint))
+        .count()
+}
+
+#[test]
+fn shards_are_reached_by_source_ports() {
+    let mut world = World::new(vec![node(1)], config("10.0.0.1"));
+    world.run_secs(1);
+    let ports = steered_connects(&world);
+    assert_eq!(ports.len(), 3);
+    assert!(ports.iter().all(|port| *port >= 49152));
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    assert_eq!((to_port(&world, 9042), to_port(&world, 19042)), (1, 3));
+}
+
+#[test]
+fn a_taken_port_is_followed_by_the_next() {
+    let mut world = World::new(vec![node(1)], config("10.0.0.1"));
+    // The one free port leads to shard 3.
+    world.busy_ports = Some(50_003);
+    world.run_secs(30);
+    let ports = steered_connects(&world);
+    for shard in 1..4 {
+        let mut tried: Vec<u16> = ports.iter().copied().filter(|p| p % 4 == shard).collect();
+        let count = tried.len();
+        tried.sort_unstable();
+        tried.dedup();
+        assert_eq!(
+            tried.len(),
+            count,
+            "a port was tried twice for shard {shard}"
+        );
+    }
+    assert!(ports.len() <= 3 * 4096, "{}", ports.len());
+    // The shards without a port were filled through the normal port.
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+}
+
+#[test]
+fn without_a_shard_aware_port_the_normal_one_fills_the_pool() {
+    for (steering, port, refuses) in [
+        (SteeringKind::None, Some(19042), false),
+        (SteeringKind::ExactPort, None, false),
+        (SteeringKind::ExactPort, Some(19042), true),
+        (SteeringKind::BestEffortShard, Some(19042), true),
+    ] {
+        let mut one = node(1);
+        (one.shard_aware_port, one.shard_port_refuses) = (port, refuses);
+        let mut world = World::steered(vec![one], config("10.0.0.1"), steering, 1);
+        world.run_secs(30);
+        assert_eq!(world.shards(1), [0, 1, 2, 3], "{steering:?} {port:?}");
+        assert!(world.connects.len() <= 4 + 3, "{}", world.connects.len());
+        assert_eq!(world.open_to(0), 4);
+    }
+}
+
+#[test]
+fn best_effort_asks_for_the_shard() {
+    let nodes = vec![node(1)];
+    let mut world = World::steered(nodes, config("10.0.0.1"), SteeringKind::BestEffortShard, 1);
+    world.run_secs(1);
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    let asked = |(_, _, steering): &&(Instant, Endpoint, Steering)| matches!(steering, Steering::Shard { of, .. } if of.get() == 4);
+    assert_eq!(world.connects.iter().filter(asked).count(), 3);
+}
+
+/// Case S5: the shard-aware port leads to shard 0 whatever the source port.
+#[test]
+fn rewritten_source_ports_are_noticed() {
+    for steering in [SteeringKind::ExactPort, SteeringKind::BestEffortShard] {
+        let mut one = node(1);
+        one.shard_port_always = Some(0);
+        let mut world = World::steered(vec![one], config("10.0.0.1"), steering, 1);
+        world.run_secs(600);
+        assert_eq!(world.shards(1), [0, 1, 2, 3]);
+        assert_eq!(world.open_to(0), 4);
+        assert!(world.connects.len() <= 20, "{}", world.connects.len());
+        assert!(world.engine.status().counters.shard_mismatches > 0);
+        let said = world
+            .warnings
+            .iter()
+            .filter(|text| text.contains("shard-aware"))
+            .count();
+        assert_eq!(said, 1);
+    }
+}
+
+/// Case S5, second node: the normal port leads to shard 0 too.
+#[test]
+fn a_pool_that_cannot_be_filled_is_left_in_peace() {
+    let mut one = node(1);
+    (one.shard_port_always, one.normal_port_always) = (Some(0), Some(0));
+    let mut world = World::new(vec![one], config("10.0.0.1"));
+    world.run_secs(60);
+    let first_minute = world.connects.len();
+    world.run_secs(540);
+    assert_eq!(world.shards(1), [0]);
+    assert_eq!(world.open_to(0), 1);
+    assert!(world.engine.status().nodes[0].is_up);
+    let all = world.connects.len();
+    assert!(first_minute <= 30 && all <= 45, "{first_minute}, {all}");
+    // The pauses grow, but it is tried again for ever.
+    world.run_secs(3600);
+    let more = world.connects.len() - all;
+    assert!((3..=60).contains(&more), "{more}");
+}
+
+#[test]
+fn a_node_that_restarts_with_other_shards_is_laid_out_anew() {
+    let mut world = World::new(vec![node(1), node(2)], config("10.0.0.1"));
+    world.run_secs(1);
+    world.nodes[1].shards = Some(2);
+    world.cut(1);
+    world.run_secs(5);
+    assert_eq!(world.shards(2), [0, 1]);
+    let idx = world.idx(2);
+    let view = world.view.clone().unwrap();
+    let map = view.topology().node(idx).unwrap().shard_map().unwrap();
+    assert_eq!(map.count().get(), 2);
+    // One connection of the old layout lingers: it goes when a new one tells.
+    world.nodes[1].shards = Some(3);
+    let one = world.assigned[1].connections[0].0;
+    world.cut_one(one);
+    world.run_secs(5);
+    assert_eq!(world.shards(2), [0, 1, 2]);
+}
+
+#[test]
+fn shard_awareness_can_be_switched_off() {
+    let mut config = config("10.0.0.1");
+    config.pool.shard_aware = false;
+    let mut world = World::new(vec![node(1)], config);
+    world.run_secs(1);
+    assert_eq!(world.shards(1), [u16::MAX]);
+    assert_eq!(world.connects.len(), 1);
+}
+
+/// Case L1: attempts come at the pace of the back-off, and end at most one cap after it is back.
+#[test]
+fn a_node_that_refuses_is_tried_at_growing_intervals() {
+    // A node that accepts first costs a whole pool's connects each time.
+    for (behaviour, most) in [(Behaviour::Refuses, 800), (Behaviour::Drops, 4 * 800)] {
+        let mut world = World::new(vec![node(1), node(2)], config("10.0.0.1"));
+        world.run_secs(20);
+        world.nodes[1].behaviour = behaviour;
+        world.cut(1);
+        let before = world.nodes[1].connects;
+        world.run_secs(3600);
+        let tries = world.nodes[1].connects - before;
+        assert!((350..=most).contains(&tries), "{behaviour:?}: {tries}");
+        assert_eq!(world.is_up(2), behaviour == Behaviour::Drops);
+        world.nodes[1].behaviour = Behaviour::Good;
+        world.run_secs(11);
+        assert_eq!(world.shards(2), [0, 1, 2, 3], "{behaviour:?}");
+        assert!(world.is_up(2));
+        assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    }
+}
+
+#[test]
+fn one_silent_node_does_not_hold_up_the_others() {
+    let mut config = config("10.0.0.1");
+    config.limits.connecting = 2;
+    let mut nodes: Vec<_> = (1..=6).map(node).collect();
+    nodes[1].behaviour = Behaviour::Silent;
+    let mut world = World::new(nodes, config);
+    let mut most = 0;
+    for _ in 0..300 {
+        world.run_for(Duration::from_millis(10));
+        let opening = world.conns.values().filter(|conn| !conn.opened).count();
+        most = most.max(opening);
+    }
+    assert!(most <= 2);
+    for host_id in [1, 3, 4, 5, 6] {
+        assert_eq!(world.shards(host_id), [0, 1, 2, 3], "{host_id}");
+    }
+    world.run_secs(10);
+    assert!(!world.is_up(2));
+}
+
+#[test]
+fn down_events_do_not_touch_live_connections_and_up_events_hurry() {
+    let mut world = World::new(vec![node(1), node(2)], config("10.0.0.1"));
+    world.run_secs(20);
+    let control = world.control();
+    // STATUS_CHANGE DOWN / UP 10.0.0.2.
+    let down =
+        super::answers::bytes("000d5354415455535f4348414e47450004444f574e040a00000200002352");
+    let up = super::answers::bytes("000d5354415455535f4348414e474500025550040a00000200002352");
+    world.event(control, &down);
+    world.run_secs(5);
+    assert_eq!(world.open_to(1), 4);
+    assert!(world.is_up(2));
+    world.nodes[1].behaviour = Behaviour::Refuses;
+    world.cut(1);
+    world.run_secs(300);
+    assert!(!world.is_up(2));
+    world.nodes[1].behaviour = Behaviour::Good;
+    world.event(control, &up);
+    world.run_for(Duration::from_millis(150));
+    assert_eq!(world.open_to(1), 4);
+    assert!(world.is_up(2));
+}

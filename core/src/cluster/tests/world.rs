@@ -1,0 +1,639 @@
+//! The imagined cluster and the clock.
+
+use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::answers::{self, Cell};
+use crate::cluster::{Assignment, ConnectionId, Engine, Input, Output, QuestionId, SettleId};
+use crate::config::Config;
+use crate::conn::Answer;
+use crate::conn::extensions::{Agreed, Offer, ShardAwarePorts, Sharding, TabletsRouting};
+use crate::drive::transport::{Endpoint, Resolved, Security, Steering, SteeringKind, Target};
+use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
+use crate::routing::{NodeIdx, ShardIdx, ShardMap, View};
+use crate::sync::Shared;
+use crate::time::Instant;
+use crate::wire::{Opcode, ProtocolVersion};
+
+/// A node as the scenario wants it.
+#[derive(Clone)]
+pub(super) struct FakeNode {
+    pub(super) ip: IpAddr,
+    pub(super) host_id: u128,
+    pub(super) shards: Option<u16>,
+    pub(super) shard_aware_port: Option<u16>,
+    pub(super) behaviour: Behaviour,
+    pub(super) shard_port_refuses: bool,
+    /// The shard that the shard-aware port gives whatever the source port.
+    pub(super) shard_port_always: Option<u16>,
+    /// The same for the normal port; otherwise round-robin.
+    pub(super) normal_port_always: Option<u16>,
+    pub(super) next_shard: u16,
+    pub(super) tokens: Cell,
+    pub(super) schema_version: u128,
+    /// Rows of system.peers instead of those of the other nodes.
+    pub(super) peers: Option<Vec<Vec<Cell>>>,
+    pub(super) connects: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Behaviour {
+    Good,
+    Refuses,
+    /// Nobody answers on the network.
+    Silent,
+    /// Connects, but questions get no answer.
+    Mute,
+    /// Refuses the password.
+    BadPassword,
+    /// Opens and ends every connection at once.
+    Drops,
+}
+
+pub(super) struct Conn {
+    pub(super) node: usize,
+    pub(super) opened: bool,
+    pub(super) shard: Option<u16>,
+    pub(super) registered: bool,
+}
+
+pub(super) struct World {
+    pub(super) engine: Engine,
+    pub(super) now: Instant,
+    pub(super) nodes: Vec<FakeNode>,
+    pub(super) conns: BTreeMap<ConnectionId, Conn>,
+    pub(super) names: BTreeMap<String, Vec<IpAddr>>,
+    pub(super) keyspaces: Vec<&'static str>,
+    pub(super) tablets: bool,
+    pub(super) scylla: bool,
+    /// Whether a ScyllaDB node has the tables that only ScyllaDB has.
+    pub(super) scylla_tables: bool,
+    pub(super) busy_ports: Option<u16>,
+    pub(super) view: Option<Shared<View>>,
+    pub(super) views: usize,
+    pub(super) assigned: Vec<Assignment>,
+    pub(super) ready: usize,
+    pub(super) failed: Option<Error>,
+    pub(super) settled: Vec<(SettleId, bool, Instant)>,
+    pub(super) warnings: Vec<String>,
+    pub(super) statements: Vec<String>,
+    pub(super) connects: Vec<(Instant, Endpoint, Steering)>,
+    pending: BTreeMap<(Instant, u32), Pending>,
+    sequence: u32,
+    page: usize,
+}
+
+#[expect(clippy::large_enum_variant, reason = "only a test")]
+enum Pending {
+    Input(Input),
+    /// An answer that counts only if the connection is still there.
+    Answer(ConnectionId, QuestionId, Result<Answer, Error>),
+    Opened(ConnectionId),
+}
+
+pub(super) fn node(n: u8) -> FakeNode {
+    FakeNode {
+        ip: IpAddr::from([10, 0, 0, n]),
+        host_id: u128::from(n),
+        shards: Some(4),
+        shard_aware_port: Some(19042),
+        behaviour: Behaviour::Good,
+        shard_port_refuses: false,
+        shard_port_always: None,
+        normal_port_always: None,
+        next_shard: 0,
+        tokens: answers::texts(1, &[&format!("{}", i64::from(n) * 1000)]),
+        schema_version: 7,
+        peers: None,
+        connects: 0,
+    }
+}
+
+pub(super) fn config(points: &str) -> Config {
+    let mut config = Config::server();
+    config.add_contact_points(points).unwrap();
+    config
+}
+
+impl World {
+    pub(super) fn new(nodes: Vec<FakeNode>, config: Config) -> Self {
+        Self::steered(nodes, config, SteeringKind::ExactPort, 1)
+    }
+
+    pub(super) fn steered(
+        nodes: Vec<FakeNode>,
+        config: Config,
+        steering: SteeringKind,
+        seed: u64,
+    ) -> Self {
+        let now = Instant::from_micros(1_000_000);
+        let engine = Engine::new(Shared::new(config), steering, Security::Plain, seed, now);
+        Self {
+            engine,
+            now,
+            nodes,
+            conns: BTreeMap::new(),
+            names: BTreeMap::new(),
+            keyspaces: vec!["ks"],
+            tablets: true,
+            scylla: true,
+            scylla_tables: true,
+            busy_ports: None,
+            view: None,
+            views: 0,
+            assigned: Vec::new(),
+            ready: 0,
+            failed: None,
+            settled: Vec::new(),
+            warnings: Vec::new(),
+            statements: Vec::new(),
+            connects: Vec::new(),
+            pending: BTreeMap::new(),
+            sequence: 0,
+            page: usize::MAX,
+        }
+    }
+
+    pub(super) fn with_pages_of(mut self, page: usize) -> Self {
+        self.page = page;
+        self
+    }
+
+    /// Lets time pass.
+    pub(super) fn run_for(&mut self, duration: Duration) {
+        let end = self.now.saturating_add(duration);
+        let mut steps = 0;
+        loop {
+            self.take_outputs();
+            steps += 1;
+            assert!(steps < 200_000, "the engine does not come to rest");
+            let next = self.pending.keys().next().map(|(at, _)| *at);
+            let timeout = self.engine.poll_timeout();
+            assert!(
+                timeout.is_none_or(|at| at > self.now),
+                "a deadline in the past"
+            );
+            match (next, timeout) {
+                (Some(at), timeout) if at <= end && timeout.is_none_or(|t| at <= t) => {
+                    self.now = self.now.max(at);
+                    let key = *self.pending.keys().next().unwrap();
+                    let pending = self.pending.remove(&key).unwrap();
+                    self.deliver(pending);
+                }
+                (_, Some(at)) if at <= end => {
+                    self.now = at;
+                    self.engine.handle_timeout(at);
+                }
+                _ => break,
+            }
+        }
+        self.now = end;
+    }
+
+    pub(super) fn run_secs(&mut self, secs: u64) {
+        self.run_for(Duration::from_secs(secs));
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        self.engine.handle(self.now, input);
+        self.take_outputs();
+    }
+
+    pub(super) fn event(&mut self, on: ConnectionId, body: &[u8]) {
+        let body = Bytes::copy_from_slice(body);
+        self.input(Input::Event { id: on, body });
+    }
+
+    /// Ends all connections to a node, as when its process stops.
+    pub(super) fn cut(&mut self, node: usize) {
+        let ids: Vec<ConnectionId> = self
+            .conns
+            .iter()
+            .filter(|(_, conn)| conn.node == node && conn.opened)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.cut_one(id);
+        }
+    }
+
+    pub(super) fn cut_one(&mut self, id: ConnectionId) {
+        self.conns.remove(&id);
+        let error = LinkError::CLOSED_BY_PEER.into();
+        self.input(Input::Closed { id, error });
+    }
+
+    /// The connection that hears events now.
+    pub(super) fn control(&self) -> ConnectionId {
+        let registered = |(_, conn): &(&ConnectionId, &Conn)| conn.registered && conn.opened;
+        *self
+            .conns
+            .iter()
+            .rfind(registered)
+            .expect("a control connection")
+            .0
+    }
+
+    pub(super) fn idx(&self, host_id: u128) -> NodeIdx {
+        let view = self.view.as_ref().expect("a view");
+        let id = Uuid::from_u128(host_id);
+        view.topology().node_by_host_id(id).expect("a known host")
+    }
+
+    pub(super) fn is_up(&self, host_id: u128) -> bool {
+        let idx = self.idx(host_id);
+        self.view
+            .as_ref()
+            .unwrap()
+            .topology()
+            .node(idx)
+            .unwrap()
+            .is_up()
+    }
+
+    /// Shards that serve a node, sorted.
+    pub(super) fn shards(&self, host_id: u128) -> Vec<u16> {
+        let idx = self.idx(host_id);
+        let assignment = self
+            .assigned
+            .iter()
+            .find(|assignment| assignment.node == idx);
+        let mut shards: Vec<u16> = assignment
+            .into_iter()
+            .flat_map(|assignment| &assignment.connections)
+            .map(|(_, shard)| shard.map_or(u16::MAX, ShardIdx::value))
+            .collect();
+        shards.sort_unstable();
+        shards
+    }
+
+    pub(super) fn open_to(&self, node: usize) -> usize {
+        let open = |conn: &&Conn| conn.node == node && conn.opened;
+        self.conns.values().filter(open).count()
+    }
+
+    pub(super) fn count_statements(&self, part: &str) -> usize {
+        self.statements
+            .iter()
+            .filter(|text| text.contains(part))
+            .count()
+    }
+
+    fn later(&mut self, delay: Duration, pending: Pending) {
+        self.sequence += 1;
+        let at = self.now.saturating_add(delay);
+        self.pending.insert((at, self.sequence), pending);
+    }
+
+    pub(super) fn take_outputs(&mut self) {
+        while let Some(output) = self.engine.poll() {
+            match output {
+                Output::Resolve { id, name } => {
+                    let result = match self.names.get(&*name) {
+                        Some(addrs) => Ok(Resolved::Addrs(addrs.iter().copied().collect())),
+                        None => Err(LinkError::new(LinkErrorKind::Resolve)),
+                    };
+                    self.later(LATENCY, Pending::Input(Input::Resolved { id, result }));
+                }
+                Output::Connect { id, target, events } => self.connect(id, target, events),
+                Output::Close { id, .. } => {
+                    assert!(!self.is_assigned(id), "closed while it is assigned");
+                    self.conns.remove(&id);
+                }
+                Output::Ask {
+                    id,
+                    on,
+                    opcode,
+                    body,
+                } => self.ask(id, on, opcode, &body),
+                Output::Publish(view) => {
+                    self.view = Some(view);
+                    self.views += 1;
+                }
+                Output::Assign(assigned) => {
+                    assert!(assigned.is_sorted_by_key(|assignment| assignment.node));
+                    self.assigned = assigned;
+                }
+                Output::Ready => self.ready += 1,
+                Output::Failed(error) => self.failed = Some(error),
+                Output::Settled { id, agreed } => self.settled.push((id, agreed, self.now)),
+                Output::Warning(text) => self.warnings.push(text),
+            }
+        }
+    }
+
+    fn is_assigned(&self, id: ConnectionId) -> bool {
+        self.assigned
+            .iter()
+            .flat_map(|assignment| &assignment.connections)
+            .any(|(assigned, _)| *assigned == id)
+    }
+
+    fn connect(&mut self, id: ConnectionId, target: Target, events: &[&str]) {
+        self.connects
+            .push((self.now, target.endpoint.clone(), target.steering));
+        let Endpoint::Addr(addr) = target.endpoint else {
+            panic!("no name is dialed here")
+        };
+        let fail = |world: &mut Self, delay, error| {
+            world.later(delay, Pending::Input(Input::ConnectFailed { id, error }));
+        };
+        if let (Steering::Port(port), Some(free)) = (target.steering, self.busy_ports)
+            && port.get() != free
+        {
+            return fail(self, Duration::ZERO, LinkError::PORT_IN_USE.into());
+        }
+        let unreachable = Error::from(LinkError::new(LinkErrorKind::Refused));
+        let Some(node) = self.nodes.iter().position(|node| node.ip == addr.ip()) else {
+            return fail(self, LATENCY, unreachable);
+        };
+        self.nodes[node].connects += 1;
+        let is_shard_port = self.nodes[node].shard_aware_port == Some(addr.port());
+        let refuses = is_shard_port && self.nodes[node].shard_port_refuses;
+        match self.nodes[node].behaviour {
+            Behaviour::Silent => {
+                let delay = target.deadline.saturating_since(self.now);
+                let error = Error::new(ErrorKind::Timeout(TimeoutKind::Connect));
+                return fail(self, delay, error);
+            }
+            Behaviour::BadPassword => {
+                let server = crate::wire::response::ServerError {
+                    code: crate::wire::response::ErrorCode::BadCredentials,
+                    message: "wrong".into(),
+                    detail: crate::wire::response::ErrorDetail::None,
+                };
+                return fail(self, LATENCY, Error::from_server(server));
+            }
+            Behaviour::Refuses => return fail(self, LATENCY, unreachable),
+            _ if refuses => return fail(self, LATENCY, unreachable),
+            _ => {}
+        }
+        let shard = self.land(node, addr, target.steering);
+        let conn = Conn {
+            node,
+            opened: false,
+            shard,
+            registered: !events.is_empty(),
+        };
+        self.conns.insert(id, conn);
+        self.later(LATENCY, Pending::Opened(id));
+    }
+
+    /// The shard of a new connection.
+    fn land(&mut self, node: usize, addr: SocketAddr, steering: Steering) -> Option<u16> {
+        let node = &mut self.nodes[node];
+        let count = node.shards?;
+        let is_shard_port = node.shard_aware_port == Some(addr.port());
+        if is_shard_port {
+            let by_port = match steering {
+                Steering::Port(port) => port.get() % count,
+                Steering::Shard { shard, .. } => shard,
+                Steering::None => 0,
+            };
+            return Some(node.shard_port_always.unwrap_or(by_port));
+        }
+        let next = node.next_shard % count;
+        node.next_shard = node.next_shard.wrapping_add(1);
+        Some(node.normal_port_always.unwrap_or(next))
+    }
+
+    fn deliver(&mut self, pending: Pending) {
+        match pending {
+            Pending::Input(input) => self.input(input),
+            Pending::Answer(on, id, answer) => {
+                if self.conns.contains_key(&on) {
+                    self.input(Input::Answered { id, answer });
+                }
+            }
+            Pending::Opened(id) => {
+                let Some(conn) = self.conns.get_mut(&id) else {
+                    return;
+                };
+                conn.opened = true;
+                let (node, shard) = (conn.node, conn.shard);
+                let agreed = agreed(&self.nodes[node], shard, self.scylla);
+                let source_port = None;
+                self.input(Input::Connected {
+                    id,
+                    agreed,
+                    source_port,
+                });
+                if self.nodes[node].behaviour == Behaviour::Drops && self.conns.contains_key(&id) {
+                    self.cut_one(id);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, id: QuestionId, on: ConnectionId, opcode: Opcode, body: &[u8]) {
+        let Some(conn) = self.conns.get_mut(&on) else {
+            panic!("asked on a connection that is not there")
+        };
+        let node = conn.node;
+        if self.nodes[node].behaviour == Behaviour::Mute {
+            let error = Error::new(ErrorKind::Timeout(TimeoutKind::Request));
+            let delay = Duration::from_secs(5);
+            return self.later(delay, Pending::Answer(on, id, Err(error)));
+        }
+        let answer = match opcode {
+            Opcode::Register => {
+                conn.registered = true;
+                answers::ready()
+            }
+            Opcode::Query => {
+                let text = answers::statement(body);
+                let page = body
+                    .iter()
+                    .rev()
+                    .take(4)
+                    .rev()
+                    .copied()
+                    .collect::<Vec<u8>>();
+                self.statements.push(text.clone());
+                self.answer(node, &text, page_of(&page))
+            }
+            other => panic!("unexpected {other}"),
+        };
+        self.later(LATENCY, Pending::Answer(on, id, Ok(answer)));
+    }
+
+    /// Answers a statement; later pages are asked for with a state that holds their number.
+    fn answer(&self, node: usize, text: &str, page: usize) -> Answer {
+        if let Some(name) = text.strip_prefix("USE ") {
+            let name = name.trim_matches('"');
+            return if self.keyspaces.contains(&name) {
+                answers::set_keyspace(name)
+            } else {
+                answers::error(0x2200, &format!("Keyspace '{name}' does not exist"))
+            };
+        }
+        let table = text
+            .split("FROM ")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        let Some((columns, rows)) = self.table(node, table) else {
+            return answers::error(0x2200, "unconfigured table");
+        };
+        let wanted: Vec<&str> = match text.strip_prefix("SELECT * ") {
+            Some(_) => columns.clone(),
+            None => {
+                let list = text.strip_prefix("SELECT ").unwrap();
+                list.split(" FROM").next().unwrap().split(", ").collect()
+            }
+        };
+        let pick = |row: &Vec<Cell>| -> Vec<Cell> {
+            let cell = |name: &&str| {
+                let place = columns.iter().position(|column| column == name);
+                row[place.unwrap_or_else(|| panic!("{table} has no {name}"))].clone()
+            };
+            wanted.iter().map(cell).collect()
+        };
+        let all: Vec<Vec<Cell>> = rows.iter().map(pick).collect();
+        let start = page.saturating_mul(self.page).min(all.len());
+        let end = start.saturating_add(self.page).min(all.len());
+        let state = [b'p', b'a', b'g', page as u8 + 1];
+        let more = (end < all.len()).then_some(&state[..]);
+        answers::rows(&wanted, &all[start..end], more)
+    }
+
+    fn table(&self, node: usize, table: &str) -> Option<(Vec<&'static str>, Vec<Vec<Cell>>)> {
+        let this = &self.nodes[node];
+        let text = answers::text;
+        Some(match table {
+            "system.local" => (
+                vec![
+                    "host_id",
+                    "data_center",
+                    "rack",
+                    "rpc_address",
+                    "broadcast_address",
+                    "cluster_name",
+                    "partitioner",
+                    "release_version",
+                    "tokens",
+                    "schema_version",
+                ],
+                vec![vec![
+                    answers::uuid(this.host_id),
+                    text("dc1"),
+                    text("r1"),
+                    answers::inet(&this.ip.to_string()),
+                    answers::inet(&this.ip.to_string()),
+                    text("Test Cluster"),
+                    text("org.apache.cassandra.dht.Murmur3Partitioner"),
+                    text("3.0.8"),
+                    this.tokens.clone(),
+                    answers::uuid(this.schema_version),
+                ]],
+            ),
+            "system.peers" => {
+                let others = self.nodes.iter().enumerate().filter(|(n, _)| *n != node);
+                let rows = others.map(|(_, other)| peer_row(other)).collect();
+                (PEER_COLUMNS.to_vec(), this.peers.clone().unwrap_or(rows))
+            }
+            "system_schema.keyspaces" => (
+                vec!["keyspace_name", "replication"],
+                self.keyspaces
+                    .iter()
+                    .map(|name| {
+                        let class = "org.apache.cassandra.locator.NetworkTopologyStrategy";
+                        let replication = answers::texts(2, &["class", class, "dc1", "3"]);
+                        vec![text(name), replication]
+                    })
+                    .collect(),
+            ),
+            "system_schema.scylla_keyspaces" if self.scylla_tables => (
+                vec![
+                    "keyspace_name",
+                    "storage_type",
+                    "consistency",
+                    "initial_tablets",
+                ],
+                self.keyspaces
+                    .iter()
+                    .filter(|_| self.tablets)
+                    .map(|name| vec![text(name), None, text("global"), answers::int(0)])
+                    .collect(),
+            ),
+            "system_schema.tables" => (
+                vec!["keyspace_name", "table_name", "id"],
+                self.keyspaces
+                    .iter()
+                    .map(|name| vec![text(name), text("t"), answers::uuid(99)])
+                    .collect(),
+            ),
+            "system_schema.views" => (vec!["keyspace_name", "view_name", "id"], vec![]),
+            "system_schema.scylla_tables" if self.scylla_tables => (
+                vec!["keyspace_name", "table_name", "partitioner"],
+                vec![vec![text("ks"), text("t"), None]],
+            ),
+            _ => return None,
+        })
+    }
+}
+
+pub(super) const PEER_COLUMNS: [&str; 7] = [
+    "peer",
+    "host_id",
+    "data_center",
+    "rack",
+    "rpc_address",
+    "tokens",
+    "schema_version",
+];
+
+pub(super) fn peer_row(node: &FakeNode) -> Vec<Cell> {
+    vec![
+        answers::inet(&node.ip.to_string()),
+        answers::uuid(node.host_id),
+        answers::text("dc1"),
+        answers::text("r1"),
+        answers::inet(&node.ip.to_string()),
+        node.tokens.clone(),
+        answers::uuid(node.schema_version),
+    ]
+}
+
+/// The page that a body with a paging state at its end asks for.
+fn page_of(tail: &[u8]) -> usize {
+    match tail {
+        [b'p', b'a', b'g', page] => usize::from(*page),
+        _ => 0,
+    }
+}
+
+fn agreed(node: &FakeNode, shard: Option<u16>, scylla: bool) -> Agreed {
+    let sharding = |shard| Sharding {
+        shard: ShardIdx::new(shard),
+        map: ShardMap::new(node.shards.unwrap(), 12).unwrap(),
+    };
+    Agreed {
+        version: ProtocolVersion::V4,
+        tablets: TabletsRouting::V2,
+        metadata_id: false,
+        offer: Offer {
+            sharding: shard.map(sharding),
+            ports: ShardAwarePorts {
+                plain: node.shard_aware_port.and_then(NonZeroU16::new),
+                tls: None,
+            },
+            host_id: scylla.then(|| Uuid::from_u128(node.host_id)),
+            is_scylla: scylla,
+            ..Offer::default()
+        },
+    }
+}
+
+const LATENCY: Duration = Duration::from_millis(1);

@@ -1,0 +1,48 @@
+//! Warnings, each said once for the same cause.
+//!
+//! Texts come partly from peers, so both their number and their length are bounded; beyond that
+//! new causes are not said.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+
+/// The causes that were said.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    said: BTreeSet<String>,
+}
+
+impl Warnings {
+    /// The text, cut to its bound, if it was not said before.
+    pub(super) fn once(&mut self, mut text: String) -> Option<String> {
+        if let Some((end, _)) = text.char_indices().nth(TEXT_LEN_MAX) {
+            text.truncate(end);
+        }
+        if self.said.len() >= CAUSES_MAX || !self.said.insert(text.clone()) {
+            return None;
+        }
+        Some(text)
+    }
+}
+
+const CAUSES_MAX: usize = 256;
+const TEXT_LEN_MAX: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn causes_are_said_once_and_bounded() {
+        let mut warnings = Warnings::default();
+        assert!(warnings.once("a".into()).is_some());
+        assert!(warnings.once("a".into()).is_none());
+        let said = (0..10_000)
+            .filter(|n| warnings.once(format!("cause {n}")).is_some())
+            .count();
+        assert_eq!(said, CAUSES_MAX - 1);
+        let long = Warnings::default().once("é".repeat(10_000)).unwrap();
+        assert_eq!(long.chars().count(), TEXT_LEN_MAX);
+    }
+}
