@@ -22,6 +22,7 @@
 mod auth;
 mod columns;
 mod error;
+mod error_code;
 mod event;
 mod extras;
 mod prepared;
@@ -34,7 +35,8 @@ pub use columns::{
     ColumnSpec, Columns, ColumnsIter, TYPE_DEPTH_MAX, TypeOption, TypeOptionKind, TypeOptions,
     TypeOptionsIter, UdtFields, UdtFieldsIter,
 };
-pub use error::{ErrorCode, ErrorDetail, Failures, RateLimitedOperation, ServerError, WriteType};
+pub use error::{ErrorDetail, Failures, RateLimitedOperation, ServerError, WriteType};
+pub use error_code::ErrorCode;
 pub use event::{
     Event, EventKind, SchemaChange, SchemaChangeKind, SchemaTarget, StatusChangeKind,
     TopologyChangeKind,
