@@ -76,6 +76,8 @@ pub struct Cluster {
     pub(crate) touched: Vec<ConnectionId>,
     /// A schema event that the connection being served has yet to take.
     pub(crate) own_event: Option<super::execute::SchemaChange>,
+    /// The request being served gets no answer.
+    pub(crate) silent: bool,
     /// The connection whose statement is being executed.
     pub(crate) serving: Option<system::Client>,
     connections_made: u64,
@@ -120,6 +122,7 @@ impl Cluster {
             connections: BTreeMap::new(),
             touched: Vec::new(),
             own_event: None,
+            silent: false,
             serving: None,
             connections_made: 0,
             last_timestamp: 0,
@@ -193,6 +196,7 @@ impl Cluster {
         while let Some((header, body)) = connection.next_frame(self.options.body_len_max) {
             self.serve(&mut connection, header, body, now);
         }
+        connection.compact();
         self.connections.insert(id.0, connection);
     }
 
@@ -551,9 +555,20 @@ impl Cluster {
     }
 
     /// Starts a stopped node again, with an empty cache of prepared statements; peers say UP.
+    /// It leads the strong tablets of its own that had no leader.
     pub fn start(&mut self, node: usize) -> Result<(), ControlError> {
         if core::mem::replace(&mut self.node_mut(node)?.alive, true) {
             return Ok(());
+        }
+        for map in self.tablets.values_mut() {
+            for at in 0..map.len() {
+                let Some(tablet) = map.tablet_mut(at) else {
+                    continue;
+                };
+                if tablet.leader.is_none() {
+                    tablet.leader = tablet.replicas.iter().position(|r| r.node == node);
+                }
+            }
         }
         self.announce(node, NodeEvent::Up);
         Ok(())
@@ -565,13 +580,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// The node answers none of its next `count` data requests.
+    /// The node leaves its next `count` requests for user tables without answer, not executed.
     pub fn drop_next(&mut self, node: usize, count: u64) -> Result<(), ControlError> {
         self.node_mut(node)?.drop_next = count;
         Ok(())
     }
 
-    /// The node answers its next `count` data requests with `error`, without executing them.
+    /// The node answers its next `count` requests for user tables with `error`, not executing them.
     pub fn fail_next(
         &mut self,
         node: usize,

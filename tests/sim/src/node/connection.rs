@@ -87,6 +87,8 @@ pub(crate) struct Connection {
     pub(crate) closing: bool,
     registered: Vec<EventKind>,
     input: Vec<u8>,
+    /// Bytes at the front of `input` that were taken already.
+    consumed: usize,
     frames_taken: u64,
     output: Vec<u8>,
     delayed: VecDeque<(i64, Vec<u8>)>,
@@ -119,6 +121,7 @@ impl Connection {
             closing: false,
             registered: Vec::new(),
             input: Vec::new(),
+            consumed: 0,
             frames_taken: 0,
             output: Vec::new(),
             delayed: VecDeque::new(),
@@ -138,10 +141,11 @@ impl Connection {
         if self.closing {
             return None;
         }
-        if let Some(first) = self.input.first() {
+        if let Some(first) = self.input.get(self.consumed) {
             self.check_version(*first)?;
         }
-        let header = Header::parse(self.input.first_chunk::<HEADER_LEN>()?);
+        let rest = self.input.get(self.consumed..)?;
+        let header = Header::parse(rest.first_chunk::<HEADER_LEN>()?);
         if self.frames_taken == 0 && header.length > FIRST_BODY_MAX {
             let length = header.length;
             let text = format!("Initial message size too large ({length}), rejecting as invalid");
@@ -153,10 +157,16 @@ impl Connection {
             return None;
         }
         let end = HEADER_LEN + header.length as usize;
-        let body = self.input.get(HEADER_LEN..end)?.to_vec();
-        self.input.drain(..end);
+        let body = rest.get(HEADER_LEN..end)?.to_vec();
+        self.consumed += end;
         self.frames_taken += 1;
         Some((header, body))
+    }
+
+    /// Lets go of the bytes that were taken.
+    pub(crate) fn compact(&mut self) {
+        self.input.drain(..self.consumed.min(self.input.len()));
+        self.consumed = 0;
     }
 
     /// The first byte decides for the whole life of the connection.
@@ -216,6 +226,7 @@ impl Connection {
     fn end_input(&mut self) {
         self.closing = true;
         self.input = Vec::new();
+        self.consumed = 0;
     }
 
     /// The node died: nothing more goes out.

@@ -216,6 +216,11 @@ impl Prepared {
         matches!(&self.plan, Plan::Modify(modify) if modify.condition.is_some())
     }
 
+    /// A SELECT from a table that the node serves from its own state.
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(&self.plan, Plan::Select(plan) if plan.table.is_virtual)
+    }
+
     /// Whether it depends on the table.
     pub(crate) fn uses(&self, keyspace: &str, table: Option<&str>) -> bool {
         let is = |found: &Table| {

@@ -270,3 +270,102 @@ pub(crate) fn put_schema_change(body: &mut Writer, change: &SchemaChange) {
         body.string(table);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::TabletsMode;
+    use super::super::value::{hex, unhex};
+    use super::*;
+
+    #[test]
+    fn supported_is_that_of_a_real_node() {
+        let host_id = unhex("0102030405060708090a0b0c0d0e0f10")
+            .try_into()
+            .unwrap();
+        let mut node = NodeOptions {
+            shards: 12,
+            tablets: TabletsMode::V1,
+            ..NodeOptions::default()
+        };
+        let body = |node: &NodeOptions| {
+            supported(&Options::default(), node, &host_id, 3)
+                .body
+                .into_bytes()
+        };
+        let v1 = "000e000e434c49454e545f4f5054494f4e5300010000000b434f4d5052455353494f4e000200036c7a340006\
+            736e6170707900\
+            0b43514c5f56455253494f4e00010005332e332e31000e5343594c4c415f484f53545f49440001002430313032\
+            303330342d30\
+            3530362d303730382d303930612d306230633064306530663130001c5343594c4c415f4c57545f4144445f4d45\
+            544144415441\
+            5f4d41524b000100294c57545f4f5054494d495a4154494f4e5f4d4554415f4249545f4d41534b3d3231343734\
+            383336343800\
+            105343594c4c415f4e525f53484152445300010002313200125343594c4c415f504152544954494f4e45520001\
+            002b6f72672e\
+            6170616368652e63617373616e6472612e6468742e4d75726d757233506172746974696f6e657200175343594c\
+            4c415f524154\
+            455f4c494d49545f4552524f52000100104552524f525f434f44453d3631343430000c5343594c4c415f534841\
+            524400010001\
+            3300195343594c4c415f5348415244494e475f414c474f524954484d000100186269617365642d746f6b656e2d\
+            726f756e642d\
+            726f62696e001a5343594c4c415f5348415244494e475f49474e4f52455f4d5342000100023132\
+            00175343594c4c415f53484152445f41574152455f504f525400010005313930343200165343594c4c415f5553\
+            455f4d455441\
+            444154415f49440001000000125441424c4554535f524f5554494e475f563100010000";
+        assert_eq!(hex(&body(&node)), hex(&unhex(v1)));
+        assert_eq!(body(&node).len(), 533);
+        node.tablets = TabletsMode::Both;
+        let both = body(&node);
+        assert_eq!(both.len(), 570);
+        assert_eq!(both[..2], [0, 15]);
+        assert!(hex(&both).ends_with(
+            "001f5441424c4554535f524f5554494e475f56325f4558504552494d454e54414c00010000"
+        ));
+    }
+
+    #[test]
+    fn odd_nodes_show_what_they_are_told_to() {
+        let mut node = NodeOptions {
+            plain: true,
+            ..NodeOptions::default()
+        };
+        node.supported_extra
+            .push(("UNKNOWN".to_owned(), Vec::new()));
+        node.supported_missing.push("COMPRESSION".to_owned());
+        let body = supported(&Options::default(), &node, &[0; 16], 0)
+            .body
+            .into_bytes();
+        assert_eq!(
+            hex(&body),
+            hex(&unhex(
+                "0002 000b43514c5f56455253494f4e 0001 0005332e332e31 0007554e4b4e4f574e 0000"
+            ))
+        );
+    }
+
+    #[test]
+    fn extras_stand_in_their_order() {
+        let peer = "127.0.0.1:5000".parse().unwrap();
+        let id = super::super::connection::ConnectionId(1);
+        let mut connection = Connection::new(id, 0, 0, 9042, peer, 0);
+        let mut reply = result(&Outcome::Void, Wish::Full);
+        reply.trace = Some(
+            unhex("227aff604f2111e68835000000000000")
+                .try_into()
+                .unwrap(),
+        );
+        reply.warnings = vec!["w1".to_owned()];
+        reply.payload = Some(Payload {
+            key: "tablets-routing-v1",
+            value: vec![1],
+        });
+        reply.push(&mut connection, 1);
+        assert_eq!(
+            hex(&connection.take_output(0)),
+            hex(&unhex(
+                "84 0e 0001 08 00000035 227aff604f2111e68835000000000000 0001 0002 7731
+                 0001 0012 7461626c6574732d726f7574696e672d7631 00000001 01 00000001"
+            ))
+        );
+    }
+}

@@ -1,9 +1,12 @@
 //! Where a partition lives, and what a request for it adds to the counters.
 
+use std::sync::Arc;
+
 use super::cluster::Cluster;
 use super::codec::Consistency;
 use super::error::CqlError;
 use super::schema::Table;
+use super::stats::Counters;
 use super::tablets::{Asking, Located, Payload, Replica, payload};
 use super::token::shard_of;
 
@@ -45,6 +48,17 @@ pub(crate) struct Request {
     pub(crate) conditional: bool,
     pub(crate) key_bound: bool,
     pub(crate) consistency: Consistency,
+}
+
+impl Request {
+    /// Writes and quorum reads of strongly consistent tables.
+    fn needs_leader(&self, route: &Route) -> bool {
+        let quorum = matches!(
+            self.consistency,
+            Consistency::Quorum | Consistency::LocalQuorum
+        );
+        route.strong && (self.write || quorum)
+    }
 }
 
 impl Cluster {
@@ -96,7 +110,7 @@ impl Cluster {
     /// Counts a request at the node it came to.
     pub(crate) fn classify(
         &mut self,
-        table: &std::sync::Arc<Table>,
+        table: &Arc<Table>,
         caller: &Caller,
         route: &Route,
         request: Request,
@@ -116,12 +130,10 @@ impl Cluster {
         let Some(node) = self.nodes.get_mut(caller.node) else {
             return;
         };
-        let (_, counters) = node.counters.entry(table.id).or_insert_with(|| {
-            (
-                std::sync::Arc::clone(table),
-                super::stats::Counters::default(),
-            )
-        });
+        let (_, counters) = node
+            .counters
+            .entry(table.id)
+            .or_insert_with(|| (Arc::clone(table), Counters::default()));
         counters.requests += 1;
         counters.at_owner_node += u64::from(at_node);
         counters.at_owner_shard += u64::from(owners.contains(&at));
@@ -130,29 +142,17 @@ impl Cluster {
         counters.forwarded += u64::from(!at_node);
     }
 
-    /// UNAVAILABLE when too few replicas are up for the level.
+    /// UNAVAILABLE when too few replicas are up for the level. A strongly consistent group without
+    /// a leader or a majority times out instead, whatever the level was.
     pub(crate) fn check_available(
         &self,
         caller: &Caller,
         route: &Route,
-        consistency: Consistency,
+        request: Request,
     ) -> Result<(), CqlError> {
+        let consistency = request.consistency;
         if route.strong {
-            // A group of which a majority is gone has no leader; the request runs out of time.
-            let alive = route
-                .replicas
-                .iter()
-                .filter(|r| self.nodes[r.node].alive)
-                .count();
-            let required = route.replicas.len() / 2 + 1;
-            if alive >= required {
-                return Ok(());
-            }
-            return Err(CqlError::Unavailable {
-                consistency,
-                required: i32::try_from(required).unwrap_or(0),
-                alive: i32::try_from(alive).unwrap_or(0),
-            });
+            return self.check_group(route, request);
         }
         let local = |replica: &&Replica| {
             self.places[replica.node].datacenter == self.places[caller.node].datacenter
@@ -185,6 +185,39 @@ impl Cluster {
             consistency,
             required: i32::try_from(required).unwrap_or(0),
             alive: i32::try_from(alive).unwrap_or(0),
+        })
+    }
+
+    fn check_group(&self, route: &Route, request: Request) -> Result<(), CqlError> {
+        let alive = route
+            .replicas
+            .iter()
+            .filter(|r| self.nodes[r.node].alive)
+            .count();
+        let is_served = if request.needs_leader(route) {
+            route.leader.is_some() && alive > route.replicas.len() / 2
+        } else {
+            alive > 0
+        };
+        if is_served {
+            return Ok(());
+        }
+        let (consistency, received, block_for) = (Consistency::One, 0, 1);
+        Err(if request.write {
+            let write_type = "SIMPLE".to_owned();
+            CqlError::WriteTimeout {
+                consistency,
+                received,
+                block_for,
+                write_type,
+            }
+        } else {
+            CqlError::ReadTimeout {
+                consistency,
+                received,
+                block_for,
+                data_present: false,
+            }
         })
     }
 

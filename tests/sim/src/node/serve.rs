@@ -44,15 +44,6 @@ impl Cluster {
             header.opcode,
             opcode::QUERY | opcode::EXECUTE | opcode::BATCH | opcode::PREPARE
         );
-        if is_data && connection.stage == Stage::Ready && header.opcode != opcode::PREPARE {
-            if node.drop_next > 0 {
-                node.drop_next -= 1;
-                return;
-            }
-            if let Some(error) = node.fail_next.pop_front() {
-                return self.push_error(connection, header.stream, &error, None);
-            }
-        }
         let trace = (is_data && header.flags & flags::TRACING != 0).then(|| self.fresh_uuid());
         let version = connection.version_or_newest();
         let mut reader = Reader::new(&body);
@@ -66,6 +57,9 @@ impl Cluster {
             && connection.is_registered(EventKind::Schema)
         {
             connection.push_schema_event(&event);
+        }
+        if core::mem::take(&mut self.silent) {
+            return;
         }
         match answer {
             Ok(mut reply) => {
@@ -321,6 +315,11 @@ impl Cluster {
         caller: Caller,
         wish: Wish<'_>,
     ) -> Result<Reply> {
+        if let Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) = &prepared.plan
+            && !prepared.is_virtual()
+        {
+            self.injected(connection)?;
+        }
         let values = match parameters.names {
             Some(names) => by_name(prepared, &names, parameters.values)?,
             None => parameters.values,
@@ -334,7 +333,7 @@ impl Cluster {
             paging_state: parameters.paging_state,
             timestamp: parameters.timestamp,
         };
-        if matches!(&prepared.plan, Plan::Select(plan) if plan.table.is_virtual) {
+        if prepared.is_virtual() {
             self.serving = Some(super::system::Client::of(connection));
         }
         let executed = self.execute(prepared, &execution);
@@ -347,6 +346,19 @@ impl Cluster {
         reply.warnings = executed.warnings;
         reply.payload = executed.payload;
         Ok(reply)
+    }
+
+    /// The next injected fault of the node, if there is one.
+    fn injected(&mut self, connection: &Connection) -> Result<()> {
+        let Some(node) = self.nodes.get_mut(connection.node) else {
+            return Ok(());
+        };
+        if node.drop_next > 0 {
+            node.drop_next -= 1;
+            self.silent = true;
+            return Err(CqlError::Server("dropped".to_owned()));
+        }
+        node.fail_next.pop_front().map_or(Ok(()), Err)
     }
 
     fn batch_request(
@@ -396,6 +408,7 @@ impl Cluster {
             };
             writes.push((plan, values));
         }
+        self.injected(connection)?;
         let caller = caller(connection, now, false, None);
         self.batch(&writes, batch.consistency, batch.timestamp, &caller)?;
         Ok(result(&super::execute::Outcome::Void, Wish::Full))

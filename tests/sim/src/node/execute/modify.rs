@@ -75,7 +75,7 @@ impl Cluster {
         };
         let route = self.route(&plan.table, write.key.0);
         self.classify(&plan.table, &run.caller, &route, request);
-        self.check_available(&run.caller, &route, run.consistency)?;
+        self.check_available(&run.caller, &route, request)?;
         let outcome = match (&plan.condition, &plan.metadata) {
             (Some(condition), Some((metadata, shown))) => {
                 let rows = Rows {
@@ -148,7 +148,13 @@ impl Cluster {
         }
         for ((plan, _), write) in items.iter().zip(&writes) {
             let route = self.route(&plan.table, write.key.0);
-            self.check_available(caller, &route, consistency)?;
+            let request = Request {
+                write: true,
+                conditional: false,
+                key_bound: false,
+                consistency,
+            };
+            self.check_available(caller, &route, request)?;
         }
         for ((plan, _), write) in items.iter().zip(writes) {
             self.apply(plan, write);

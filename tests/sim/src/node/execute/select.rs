@@ -210,7 +210,7 @@ impl Cluster {
         if let Some(route) = &route {
             self.classify(&plan.table, &run.caller, route, request);
             self.check_hazard(&plan.table, &run.caller, route, request)?;
-            self.check_available(&run.caller, route, run.consistency)?;
+            self.check_available(&run.caller, route, request)?;
         }
         let rows = self.read(plan, run, keys, strong)?;
         let payload =
@@ -345,15 +345,17 @@ impl Cluster {
                 .as_ref()
                 .filter(|(at, _)| at == key)
                 .map(|(_, row)| row);
-            if after.is_none() {
-                page.position.in_partition = 0;
-            }
+            let sent = if after.is_some() {
+                page.position.in_partition
+            } else {
+                0
+            };
             let range = row_range(&prefix, after, plan.reversed);
             let rows = partition.rows(range, now);
             let flow = if plan.reversed {
-                read_partition(&mut page, key, partition, rows.rev())
+                read_partition(&mut page, (key, partition), sent, rows.rev())
             } else {
-                read_partition(&mut page, key, partition, rows)
+                read_partition(&mut page, (key, partition), sent, rows)
             };
             if flow.is_break() {
                 break;
@@ -363,18 +365,16 @@ impl Cluster {
     }
 }
 
+/// Offers the rows of a partition, of which `sent` went out with earlier pages.
 fn read_partition<'p>(
     page: &mut Page<'_>,
-    key: &PartitionKey,
-    partition: &'p Partition,
+    (key, partition): (&PartitionKey, &'p Partition),
+    mut sent: u32,
     rows: impl Iterator<Item = (&'p RowKey, LiveRow<'p>)>,
 ) -> ControlFlow<()> {
     let table = Arc::clone(&page.plan.table);
     for (row_key, row) in rows {
-        if page
-            .per_partition
-            .is_some_and(|limit| page.position.in_partition >= limit)
-        {
+        if page.per_partition.is_some_and(|limit| sent >= limit) {
             break;
         }
         let value = |column: usize| {
@@ -390,8 +390,9 @@ fn read_partition<'p>(
             continue;
         }
         page.offer(key.0, &value)?;
-        page.position.in_partition += 1;
+        sent += 1;
         if page.page_size.is_some() {
+            page.position.in_partition = sent;
             page.position.last = Some((key.clone(), row_key.clone()));
         }
     }
