@@ -1,20 +1,19 @@
 //! Runs one command line: printed first, its output streamed through, stopped when the stage's time is up.
-//!
-//! A stopped command's descendants are ended too, each by its process id; nothing else on the machine is
-//! touched.
+//! Its descendants end with it.
 
 use core::fmt;
 use core::time::Duration;
 use std::ffi::OsStr;
+use std::io;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Instant;
-use std::{fs, io};
 
 use crate::context::Context;
+use crate::process_tree::end_with_descendants;
 
 /// Why a stage failed, in one line.
 #[derive(Debug)]
@@ -262,59 +261,13 @@ impl Drop for Server {
     }
 }
 
-/// Ends a child and what it started, youngest first.
-fn end_with_descendants(child: &mut Child) {
-    for id in descendants(child.id()).into_iter().rev() {
-        let _ = Command::new("kill")
-            .args(["-KILL", &id.to_string()])
-            .status();
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-/// Process ids below `parent`, oldest first. Empty where there is no `/proc`.
-fn descendants(parent: u32) -> Vec<u32> {
-    let entries: Vec<PathBuf> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    let processes: Vec<(u32, u32)> = entries
-        .iter()
-        .filter_map(|path| {
-            let id = path.file_name()?.to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(path.join("stat")).ok()?;
-            // "id (name) state parent ..": the name may hold anything, so read behind its last parenthesis.
-            let parent = stat
-                .rsplit_once(')')?
-                .1
-                .split_whitespace()
-                .nth(1)?
-                .parse()
-                .ok()?;
-            Some((id, parent))
-        })
-        .collect();
-    let mut found = vec![parent];
-    let mut next = 0;
-    while let Some(&current) = found.get(next) {
-        found.extend(
-            processes
-                .iter()
-                .filter(|(_, parent)| *parent == current)
-                .map(|(id, _)| id),
-        );
-        next += 1;
-    }
-    found.split_off(1)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::context::Options;
+    use crate::process_tree::is_running;
 
     fn context() -> Context {
         Context::new(Options::default()).expect("the tree is here")
@@ -322,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_command_over_its_limit_is_stopped_with_its_children() {
-        let marker = "86399.25";
+        let marker = format!("86399.{}", std::process::id());
         let context = context();
         let run = context
             .run("sh")
@@ -333,8 +286,8 @@ mod tests {
             .expect_err("stopped");
         assert!(failure.to_string().starts_with("out of time"), "{failure}");
         let left = fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
-            fs::read(entry.path().join("cmdline"))
-                .is_ok_and(|line| line.starts_with(b"sleep\0") && line.ends_with(b"86399.25\0"))
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(b"sleep\0") && line.ends_with(format!("{marker}\0").as_bytes())
         });
         assert!(!left, "the child of the stopped command still runs");
     }
@@ -391,11 +344,12 @@ mod tests {
             .start()
             .expect("started");
         let id = server.0.id();
+        assert!(is_running(id));
         assert_eq!(
             server.first_line(Duration::from_secs(5)).expect("a line"),
             "ready"
         );
         drop(server);
-        assert!(!Path::new(&format!("/proc/{id}")).exists());
+        assert!(!is_running(id));
     }
 }

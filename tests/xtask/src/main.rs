@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod embedded;
 mod interop;
+mod process_tree;
 mod release;
 mod simulation;
 mod stage;
