@@ -32,6 +32,13 @@ impl File {
             .extension()
             .is_some_and(|found| found == extension)
     }
+
+    /// Whether the whole file is a module of unit tests, as a large `mod tests` is.
+    #[must_use]
+    pub fn is_unit_test(&self) -> bool {
+        let is_test = self.path.contains("/tests/") || self.path.ends_with("/tests.rs");
+        self.path.contains("/src/") && is_test
+    }
 }
 
 /// The root of the tree.
