@@ -1,6 +1,7 @@
 //! The node's CQL: text to syntax tree. Names and types are judged later, against the schema.
 
 mod ast;
+mod data;
 mod ddl;
 mod lexer;
 mod parser;

@@ -1,0 +1,315 @@
+//! Statements judged against the schema: names found, types known, bind variables described.
+//!
+//! A plan holds the table it was made for; the catalogue's change drops it from the caches. Nothing
+//! is read or written here.
+
+mod modify;
+mod planner;
+mod select;
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use self::planner::Planner;
+use super::codec::{Bound, Writer};
+use super::cql::{Operator, Parsed, SchemaStatement, parse};
+use super::error::CqlError;
+use super::schema::{Catalogue, Table};
+use super::value::CqlType;
+
+type Result<T> = core::result::Result<T, CqlError>;
+
+/// A value to be: constant, or the number of a bind variable.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    Fixed(Bound),
+    Marker(usize),
+}
+
+/// Comparisons of one subject.
+pub(crate) type Bounds = Vec<(Operator, Operand)>;
+
+/// A bind variable as PREPARED describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) keyspace: String,
+    pub(crate) table: String,
+    pub(crate) name: String,
+    pub(crate) ty: CqlType,
+}
+
+/// Result columns, all of one table.
+#[derive(Debug)]
+pub(crate) struct Metadata {
+    pub(crate) keyspace: String,
+    pub(crate) table: String,
+    pub(crate) columns: Vec<(String, CqlType)>,
+    pub(crate) id: [u8; 16],
+}
+
+impl Metadata {
+    fn new(table: &Table, columns: Vec<(String, CqlType)>) -> Arc<Self> {
+        let id = metadata_id(&columns);
+        Arc::new(Self {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            columns,
+            id,
+        })
+    }
+
+    /// Puts keyspace, table and columns.
+    pub(crate) fn put(&self, out: &mut Writer) {
+        out.string(&self.keyspace);
+        out.string(&self.table);
+        for (name, ty) in &self.columns {
+            out.string(name);
+            ty.put_option(out);
+        }
+    }
+}
+
+/// SHA-256 over names and Java type names, cut to 16 bytes.
+pub(crate) fn metadata_id(columns: &[(String, CqlType)]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for (name, ty) in columns {
+        for text in [name.as_str(), &ty.java_name()] {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    id
+}
+
+/// A test of one column.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) column: usize,
+    pub(crate) test: Test,
+}
+
+/// What a value must satisfy.
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    Compare(Operator, Operand),
+    In(Vec<Operand>),
+    InMarker(usize),
+}
+
+/// One column of a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    Column(usize),
+    Count,
+    Token,
+}
+
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) metadata: Arc<Metadata>,
+    /// Tests that fix the partition key, in its order; none for a scan.
+    pub(crate) key: Option<Vec<Test>>,
+    pub(crate) token_range: Bounds,
+    /// Values of the leading clustering columns.
+    pub(crate) prefix: Vec<Operand>,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) reversed: bool,
+    pub(crate) limit: Option<Operand>,
+    pub(crate) per_partition_limit: Option<Operand>,
+}
+
+impl SelectPlan {
+    pub(crate) fn counts(&self) -> bool {
+        self.outputs
+            .iter()
+            .any(|output| matches!(output, Output::Count))
+    }
+
+    /// Whether at most one row can come.
+    pub(crate) fn is_single_row(&self) -> bool {
+        self.single_key().is_some() && self.prefix.len() == self.table.clustering_len
+    }
+
+    /// The values of the partition key, if it is one partition.
+    pub(crate) fn single_key(&self) -> Option<Vec<&Operand>> {
+        self.key.as_ref()?.iter().map(single).collect()
+    }
+}
+
+fn single(test: &Test) -> Option<&Operand> {
+    match test {
+        Test::Compare(Operator::Equal, operand) => Some(operand),
+        Test::In(operands) => match operands.as_slice() {
+            [operand] => Some(operand),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What a modification does to the rows it names.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Insert(Vec<(usize, Operand)>),
+    Update(Vec<(usize, Operand)>),
+    DeleteCells(Vec<usize>),
+    DeleteRows,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum If {
+    NotExists,
+    Exists,
+    Columns(Vec<Filter>),
+}
+
+#[derive(Debug)]
+pub(crate) struct ModifyPlan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) key: Vec<Operand>,
+    pub(crate) prefix: Vec<Operand>,
+    /// Bounds on the clustering column after the prefix (DELETE only).
+    pub(crate) range: Bounds,
+    pub(crate) action: Action,
+    pub(crate) timestamp: Option<Operand>,
+    pub(crate) ttl: Option<Operand>,
+    pub(crate) condition: Option<If>,
+    /// Of a conditional statement: `[applied]` and the columns it shows, with their positions.
+    pub(crate) metadata: Option<(Arc<Metadata>, Vec<usize>)>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Plan {
+    Select(Box<SelectPlan>),
+    Modify(Box<ModifyPlan>),
+    Batch(Vec<ModifyPlan>),
+    Use(String),
+    Truncate(Arc<Table>),
+    Schema(Box<SchemaStatement>, Option<String>),
+}
+
+/// A planned statement with everything PREPARED tells about it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) variables: Vec<Variable>,
+    /// Positions of the markers that bind the partition key; empty unless all of it is bound.
+    pub(crate) key_markers: Vec<u16>,
+}
+
+impl Prepared {
+    pub(crate) fn metadata(&self) -> Option<&Arc<Metadata>> {
+        match &self.plan {
+            Plan::Select(select) => Some(&select.metadata),
+            Plan::Modify(modify) => modify.metadata.as_ref().map(|(metadata, _)| metadata),
+            _ => None,
+        }
+    }
+
+    /// INSERT, UPDATE or DELETE with IF.
+    pub(crate) fn is_conditional(&self) -> bool {
+        matches!(&self.plan, Plan::Modify(modify) if modify.condition.is_some())
+    }
+
+    /// A SELECT from a table that the node serves from its own state.
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(&self.plan, Plan::Select(plan) if plan.table.is_virtual)
+    }
+
+    /// Whether it depends on the table.
+    pub(crate) fn uses(&self, keyspace: &str, table: Option<&str>) -> bool {
+        let is = |found: &Table| {
+            found.keyspace == keyspace && table.is_none_or(|table| found.name == table)
+        };
+        match &self.plan {
+            Plan::Select(plan) => is(&plan.table),
+            Plan::Modify(plan) => is(&plan.table),
+            Plan::Batch(plans) => plans.iter().any(|plan| is(&plan.table)),
+            Plan::Truncate(table) => is(table),
+            Plan::Use(_) | Plan::Schema(..) => false,
+        }
+    }
+}
+
+/// Parses and plans `text` for a connection whose keyspace is `keyspace`.
+///
+/// A plain node does not have the tables that only ScyllaDB has.
+pub(crate) fn plan(
+    catalogue: &Catalogue,
+    keyspace: Option<&str>,
+    plain: bool,
+    text: &str,
+) -> Result<Prepared> {
+    let Parsed { statement, markers } = parse(text)?;
+    let mut planner = Planner::new(catalogue, keyspace, plain, &markers);
+    let plan = planner.statement(statement)?;
+    let variables = planner.into_variables();
+    let variables = variables
+        .ok_or_else(|| CqlError::invalid("a bind variable stands where none is supported"))?;
+    let key_markers = key_markers(&plan);
+    Ok(Prepared {
+        plan,
+        variables,
+        key_markers,
+    })
+}
+
+fn key_markers(plan: &Plan) -> Vec<u16> {
+    let markers = |key: Vec<&Operand>| -> Option<Vec<u16>> {
+        key.into_iter()
+            .map(|operand| match operand {
+                Operand::Marker(at) => u16::try_from(*at).ok(),
+                Operand::Fixed(_) => None,
+            })
+            .collect()
+    };
+    let found = match plan {
+        Plan::Select(select) => select.single_key().and_then(markers),
+        Plan::Modify(modify) => markers(modify.key.iter().collect()),
+        Plan::Batch(plans) => match plans.split_first() {
+            Some((first, rest)) if rest.iter().all(|plan| plan.table.id == first.table.id) => {
+                markers(first.key.iter().collect())
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    found.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::{Native, hex};
+    use super::*;
+
+    #[test]
+    fn metadata_ids_are_those_of_a_real_node() {
+        let column = |name: &str, native| (name.to_owned(), CqlType::Native(native));
+        let mut columns = vec![column("pk", Native::Int), column("v", Native::Text)];
+        assert_eq!(
+            hex(&metadata_id(&columns)),
+            "7fd77f07d5d660ea5a14242ae564b4d0"
+        );
+        columns.push(column("w", Native::BigInt));
+        assert_eq!(
+            hex(&metadata_id(&columns)),
+            "50f36f50f1143fcde847b99928cb8f62"
+        );
+        assert_eq!(hex(&metadata_id(&[])), "e3b0c44298fc1c149afbf4c8996fb924");
+        let applied = [
+            column("[applied]", Native::Boolean),
+            column("pk", Native::Int),
+            column("v", Native::Text),
+        ];
+        assert_eq!(
+            hex(&metadata_id(&applied)),
+            "0bad9ccf245e8f8d31c347b63462c520"
+        );
+    }
+}
