@@ -4,7 +4,6 @@
 //! Run twice: booted only, and with a query. The difference of the two size cards is what the driver costs.
 
 use core::time::Duration;
-use std::net::TcpListener;
 use std::path::Path;
 
 use crate::command::{Failure, Outcome};
@@ -65,21 +64,35 @@ pub(crate) fn run(context: &Context) -> Outcome {
 /// Connects, prepares, executes and prints a row of a simulated cluster with one node.
 fn query(context: &Context, firmware: &Path) -> Outcome<String> {
     context
-        .cargo(["build", "--locked", "-p", "messina-cli"])
+        .cargo([
+            "build",
+            "--locked",
+            "-p",
+            "messina-sim",
+            "--example",
+            "serve",
+        ])
         .run()?;
-    let [port, shard_aware_port] = free_ports()?.map(|port| port.to_string());
+    let server = context.target_dir.join("debug/examples/serve");
+    // One node with two shards, the newest extensions, ports of its choice.
     let mut server = context
-        .run(context.target_dir.join("debug/messina"))
-        .args(["sim", "--nodes", "1", "--shards", "2", "--port", &port])
-        .args(["--shard-aware-port", &shard_aware_port])
+        .run(server)
+        .args(["1", "2", "v2", "0", "0"])
         .start()?;
     let ready = server.first_line(Duration::from_secs(20))?;
-    if !ready.contains("\"ready\":true") {
-        return Err(Failure::new(format!(
-            "the simulated cluster is not ready: {ready}"
-        )));
+    let port = contact_port(&ready)
+        .ok_or_else(|| Failure::new(format!("the simulated cluster is not ready: {ready}")))?;
+    let output = emulate(context, firmware, &["mode=query", &format!("port={port}")])?;
+    if output.lines().any(|line| line.starts_with("row ")) {
+        return Ok(output);
     }
-    emulate(context, firmware, &["mode=query", &format!("port={port}")])
+    Err(Failure::new("the firmware printed no row"))
+}
+
+/// The port in `"contact":["127.0.0.1:PORT"` of a server's ready line.
+fn contact_port(ready: &str) -> Option<u16> {
+    let contact = ready.split_once("\"contact\":[\"")?.1.split('"').next()?;
+    contact.rsplit_once(':')?.1.parse().ok()
 }
 
 fn emulate(context: &Context, firmware: &Path, parameters: &[&str]) -> Outcome<String> {
@@ -121,18 +134,17 @@ fn value(output: &str, key: &str) -> Outcome<i64> {
         .ok_or_else(|| Failure::new(format!("the firmware printed no number for {key}")))
 }
 
-/// Two ports that were free a moment ago.
-fn free_ports() -> Outcome<[u16; 2]> {
-    let [first, second] = [
-        TcpListener::bind(("127.0.0.1", 0))?,
-        TcpListener::bind(("127.0.0.1", 0))?,
-    ];
-    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_ready_line() {
+        let ready =
+            r#"{"ready":true,"contact":["127.0.0.1:40123","127.0.0.2:1"],"control":"127.0.0.1:9"}"#;
+        assert_eq!(contact_port(ready), Some(40123));
+        assert_eq!(contact_port("error: address in use"), None);
+    }
 
     #[test]
     fn values_are_read_by_their_whole_key() {

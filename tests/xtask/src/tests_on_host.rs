@@ -7,7 +7,7 @@ use crate::command::{Failure, Outcome};
 use crate::context::Context;
 
 /// Ours, but run by other stages: optimised, against servers, or already run among the checks.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "--exclude=messina-sim",
     "--exclude=messina-tidy",
     "--exclude=messina-bench",
@@ -16,6 +16,7 @@ const ELSEWHERE: [&str; 8] = [
     "--bins",
     "--tests",
     "--locked",
+    "--no-fail-fast",
 ];
 
 pub(crate) fn run(context: &Context) -> Outcome {
