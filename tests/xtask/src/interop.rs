@@ -12,6 +12,9 @@ pub(crate) fn run(context: &Context) -> Outcome {
         }
     }
     context
+        .cargo(["test", "--locked", "-p", "messina-interop"])
+        .run_tests()?;
+    context
         .cargo(["run", "--locked", "-p", "messina-interop", "--", "slice"])
         .run()
 }
