@@ -195,11 +195,20 @@ fn restrict(plan: &mut SelectPlan, allow_filtering: bool) -> Result<()> {
     } else {
         key_filters = !plan.filters.is_empty();
     }
-    let next = table.partition_len + plan.prefix.len();
+    // An IN lets the next clustering column be restricted as well.
+    let listed = |column: usize| {
+        plan.filters.iter().any(|filter| {
+            filter.column == column && matches!(filter.test, Test::In(_) | Test::InMarker(_))
+        })
+    };
+    let mut last = table.partition_len + plan.prefix.len();
+    while listed(last) {
+        last += 1;
+    }
     let beyond = plan
         .filters
         .iter()
-        .any(|f| f.column != next || f.column >= table.key_len());
+        .any(|filter| filter.column > last || filter.column >= table.key_len());
     if (key_filters || beyond) && !allow_filtering {
         return Err(CqlError::invalid(REFUSAL));
     }
