@@ -48,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// In CI a skip is a failure.
     pub(crate) ci: bool,
+    /// `rustup` said no or did not answer: it is not asked again.
+    pub(crate) rustup_failed: Cell<bool>,
     deadline: Cell<Option<Instant>>,
     skips: RefCell<Vec<Skip>>,
 }
@@ -65,6 +67,7 @@ impl Context {
             target_dir,
             options,
             ci: env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false"),
+            rustup_failed: Cell::new(false),
             deadline: Cell::new(None),
             skips: RefCell::default(),
         })

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
 use crate::system;
-use crate::toolchain::{Library, Toolchain};
+use crate::toolchain::Toolchain;
 
 const TARGET: &str = "thumbv7em-none-eabihf";
 const MANIFEST: &str = "examples/embassy-qemu/Cargo.toml";
@@ -28,7 +28,7 @@ const RUN_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&[MANIFEST])?;
-    let Some(toolchain) = Toolchain::for_target(context, TARGET, Library::Core)? else {
+    let Some(toolchain) = Toolchain::for_target(context, TARGET)? else {
         return Ok(());
     };
     for subcommand in ["clippy", "build"] {

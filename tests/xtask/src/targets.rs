@@ -3,7 +3,7 @@
 
 use crate::command::Outcome;
 use crate::context::Context;
-use crate::toolchain::{Library, Toolchain};
+use crate::toolchain::Toolchain;
 
 pub(crate) const TARGETS: [&str; 4] = [
     "thumbv7em-none-eabihf",
@@ -14,7 +14,7 @@ pub(crate) const TARGETS: [&str; 4] = [
 
 pub(crate) fn run(context: &Context) -> Outcome {
     for target in TARGETS {
-        let Some(toolchain) = Toolchain::for_target(context, target, Library::Core)? else {
+        let Some(toolchain) = Toolchain::for_target(context, target)? else {
             continue;
         };
         toolchain

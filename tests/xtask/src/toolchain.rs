@@ -1,4 +1,4 @@
-//! Finds a compiler that has the standard library for a target.
+//! Finds a compiler that has `core` and `alloc` for a target.
 //!
 //! In this order: the active toolchain, if the target's library is installed; the same after `rustup target
 //! add`, for at most two minutes; Debian's compiler with its library sources, building the library itself
@@ -19,24 +19,6 @@ use crate::system;
 
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
-/// How much of the standard library a build needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Library {
-    /// `core` and `alloc`.
-    Core,
-    /// `std`, aborting on panic.
-    Std,
-}
-
-impl Library {
-    fn build_std(self) -> &'static str {
-        match self {
-            Self::Core => "-Zbuild-std=core,alloc",
-            Self::Std => "-Zbuild-std=std,panic_abort",
-        }
-    }
-}
-
 /// A compiler that can build for one target.
 #[derive(Debug)]
 pub(crate) enum Toolchain {
@@ -48,22 +30,17 @@ pub(crate) enum Toolchain {
         rustc: PathBuf,
         search_path: OsString,
         target: String,
-        library: Library,
     },
 }
 
 impl Toolchain {
     /// `None` after a skip that was noted.
-    pub(crate) fn for_target(
-        context: &Context,
-        target: &str,
-        library: Library,
-    ) -> Outcome<Option<Self>> {
+    pub(crate) fn for_target(context: &Context, target: &str) -> Outcome<Option<Self>> {
         let forced = env::var("MESSINA_TOOLCHAIN").is_ok_and(|choice| choice == "debian");
         if !forced && (is_installed(context, target) || add_by_rustup(context, target)) {
             return Ok(Some(Self::Active));
         }
-        if let Some(toolchain) = debian(context, target, library)? {
+        if let Some(toolchain) = debian(context, target)? {
             return Ok(Some(toolchain));
         }
         context.skip(
@@ -89,7 +66,6 @@ impl Toolchain {
                 rustc,
                 search_path,
                 target,
-                library,
             } => {
                 let linker = format!(
                     "CARGO_TARGET_{}_LINKER",
@@ -98,7 +74,7 @@ impl Toolchain {
                 context
                     .run(cargo)
                     .args(arguments)
-                    .arg(library.build_std())
+                    .arg("-Zbuild-std=core,alloc")
                     .env("RUSTC", rustc)
                     .env("RUSTC_BOOTSTRAP", "1")
                     .env(&linker, "rust-lld")
@@ -137,7 +113,7 @@ fn is_installed(context: &Context, target: &str) -> bool {
 }
 
 fn add_by_rustup(context: &Context, target: &str) -> bool {
-    if context.options.no_install {
+    if context.options.no_install || context.rustup_failed.get() {
         return false;
     }
     let limit = Duration::from_secs(120);
@@ -150,12 +126,13 @@ fn add_by_rustup(context: &Context, target: &str) -> bool {
         Ok(()) => is_installed(context, target),
         Err(failure) => {
             println!("{failure}");
+            context.rustup_failed.set(true);
             false
         }
     }
 }
 
-fn debian(context: &Context, target: &str, library: Library) -> Outcome<Option<Toolchain>> {
+fn debian(context: &Context, target: &str) -> Outcome<Option<Toolchain>> {
     if !system::install(context, &DEBIAN_PACKAGES) {
         return Ok(None);
     }
@@ -183,7 +160,6 @@ fn debian(context: &Context, target: &str, library: Library) -> Outcome<Option<T
         rustc,
         search_path,
         target: target.to_owned(),
-        library,
     }))
 }
 
