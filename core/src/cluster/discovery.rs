@@ -7,18 +7,12 @@
 //! Facts: the system tables of ScyllaDB and Apache Cassandra.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
-use uuid::Uuid;
-
-use super::rows::{address, read_rows, text, text_pairs, texts, uuid};
+use super::found::Found;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, LimitField};
-use crate::routing::{KeyspaceConsistency, Partitioner, ReplicationStrategy};
 use crate::wire::request::{Query, QueryParameters, RequestBody};
 use crate::wire::response::ErrorCode;
 use crate::wire::{Consistency, Dialect, EncodeError, ProtocolVersion};
@@ -106,67 +100,6 @@ impl SystemTable {
             }
         }
     }
-}
-
-/// A row of `system.local`, or a usable one of `system.peers`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NodeRow {
-    pub(super) host_id: Uuid,
-    pub(super) dc: Box<str>,
-    pub(super) rack: Box<str>,
-    /// Where clients reach it, if the row says so.
-    pub(super) rpc_address: Option<IpAddr>,
-    /// The address that events name.
-    pub(super) broadcast: Option<IpAddr>,
-    /// Empty for a node that owns no data.
-    pub(super) tokens: Box<[i64]>,
-}
-
-impl NodeRow {
-    /// The address for clients; "any" addresses stand for the broadcast address.
-    pub(super) fn address(&self) -> Option<IpAddr> {
-        let usable = |address: &IpAddr| !address.is_unspecified();
-        self.rpc_address
-            .filter(usable)
-            .or_else(|| self.broadcast.filter(usable))
-    }
-}
-
-/// What `system.local` says about the whole cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ClusterFacts {
-    pub(super) cluster_name: String,
-    pub(super) partitioner: String,
-    pub(super) release_version: String,
-}
-
-/// What a keyspace adds in ScyllaDB's own table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ScyllaKeyspace {
-    pub(super) has_tablets: bool,
-    pub(super) consistency: KeyspaceConsistency,
-}
-
-/// A table or view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TableRow {
-    pub(super) keyspace: Box<str>,
-    pub(super) name: Box<str>,
-    pub(super) id: Uuid,
-}
-
-/// Everything that was read.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) local: Option<NodeRow>,
-    pub(super) facts: ClusterFacts,
-    pub(super) peers: Vec<NodeRow>,
-    pub(super) keyspaces: Vec<(Box<str>, ReplicationStrategy)>,
-    pub(super) scylla_keyspaces: BTreeMap<Box<str>, ScyllaKeyspace>,
-    pub(super) tables: Vec<TableRow>,
-    /// Partitioners other than the default, by keyspace and table; `None` if we do not know it.
-    pub(super) partitioners: BTreeMap<(Box<str>, Box<str>), Option<Partitioner>>,
-    pub(super) warnings: Vec<String>,
 }
 
 /// Reads tables, a few at once.
@@ -312,190 +245,6 @@ impl Discovery {
     }
 }
 
-impl Found {
-    fn row_count(&self) -> usize {
-        let schema = self.keyspaces.len() + self.scylla_keyspaces.len() + self.tables.len();
-        self.peers.len() + schema + self.partitioners.len()
-    }
-
-    fn take(
-        &mut self,
-        table: SystemTable,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        match table {
-            SystemTable::Local => self.take_local(answer, dialect),
-            SystemTable::Peers => self.take_peers(answer, dialect),
-            SystemTable::Keyspaces => self.take_keyspaces(answer, dialect),
-            SystemTable::ScyllaKeyspaces => self.take_scylla_keyspaces(answer, dialect),
-            SystemTable::Tables => self.take_tables(answer, dialect, "table_name"),
-            SystemTable::Views => self.take_tables(answer, dialect, "view_name"),
-            SystemTable::ScyllaTables => self.take_partitioners(answer, dialect),
-        }
-    }
-
-    fn take_local(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        let names = [
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "broadcast_address",
-            "tokens",
-            "cluster_name",
-            "partitioner",
-            "release_version",
-        ];
-        let owned = |cell| text(cell).map(String::from).unwrap_or_default();
-        read_rows(answer, dialect, names, |cells| {
-            let [host_id, dc, rack, rpc, broadcast, tokens, facts @ ..] = cells;
-            let broadcast = address(broadcast);
-            match node_row(host_id, dc, rack, rpc, broadcast, tokens) {
-                Ok(row) => self.local = Some(row),
-                Err(missing) => self.warnings.push(format!("system.local has no {missing}")),
-            }
-            let [cluster_name, partitioner, release_version] = facts.map(owned);
-            self.facts = ClusterFacts {
-                cluster_name,
-                partitioner,
-                release_version,
-            };
-        })
-    }
-
-    fn take_peers(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        let names = [
-            "peer",
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "tokens",
-        ];
-        read_rows(answer, dialect, names, |cells| {
-            let [peer, host_id, dc, rack, rpc, tokens] = cells;
-            let peer = address(peer);
-            let row = node_row(host_id, dc, rack, rpc, peer, tokens);
-            let row = row.and_then(|row| match row.address() {
-                Some(_) => Ok(row),
-                None => Err("usable address"),
-            });
-            match (row, peer) {
-                (Ok(row), _) => self.peers.push(row),
-                (Err(missing), Some(peer)) => self
-                    .warnings
-                    .push(format!("peer {peer} is skipped: it has no {missing}")),
-                (Err(missing), None) => self.warnings.push(format!(
-                    "a peer without address is skipped: it has no {missing}"
-                )),
-            }
-        })
-    }
-
-    fn take_keyspaces(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        read_rows(answer, dialect, ["keyspace_name", "replication"], |cells| {
-            let [name, replication] = cells;
-            if let Some(name) = text(name) {
-                let strategy = ReplicationStrategy::from_options(text_pairs(replication));
-                self.keyspaces.push((name.into(), strategy));
-            }
-        })
-    }
-
-    fn take_scylla_keyspaces(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        let names = ["keyspace_name", "consistency", "initial_tablets"];
-        read_rows(answer, dialect, names, |[name, consistency, tablets]| {
-            let Some(name) = text(name) else { return };
-            let consistency = match text(consistency) {
-                None | Some("eventual") => KeyspaceConsistency::Eventual,
-                Some("global") => KeyspaceConsistency::Strong,
-                Some(other) => {
-                    let text = format!("keyspace {name} has consistency {other:?}: not known");
-                    self.warnings.push(text);
-                    KeyspaceConsistency::Eventual
-                }
-            };
-            let properties = ScyllaKeyspace {
-                has_tablets: tablets.is_some(),
-                consistency,
-            };
-            self.scylla_keyspaces.insert(name.into(), properties);
-        })
-    }
-
-    fn take_tables(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-        name_column: &str,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        let names = ["keyspace_name", name_column, "id"];
-        read_rows(answer, dialect, names, |[keyspace, name, id]| {
-            if let (Some(keyspace), Some(name)) = (text(keyspace), text(name)) {
-                self.tables.push(TableRow {
-                    keyspace: keyspace.into(),
-                    name: name.into(),
-                    id: uuid(id).unwrap_or_default(),
-                });
-            }
-        })
-    }
-
-    fn take_partitioners(
-        &mut self,
-        answer: &Answer,
-        dialect: &Dialect,
-    ) -> Result<Option<Box<[u8]>>, Error> {
-        let names = ["keyspace_name", "table_name", "partitioner"];
-        read_rows(answer, dialect, names, |cells| {
-            if let [Some(keyspace), Some(name), Some(class)] = cells.map(text) {
-                let partitioner = Partitioner::from_class_name(class);
-                self.partitioners
-                    .insert((keyspace.into(), name.into()), partitioner);
-            }
-        })
-    }
-}
-
-/// A node's row, or the name of the first column that it cannot do without.
-fn node_row(
-    host_id: Option<&[u8]>,
-    dc: Option<&[u8]>,
-    rack: Option<&[u8]>,
-    rpc: Option<&[u8]>,
-    broadcast: Option<IpAddr>,
-    tokens: Option<&[u8]>,
-) -> Result<NodeRow, &'static str> {
-    Ok(NodeRow {
-        host_id: uuid(host_id).ok_or("host_id")?,
-        dc: text(dc).ok_or("data_center")?.into(),
-        rack: text(rack).ok_or("rack")?.into(),
-        rpc_address: address(rpc),
-        broadcast,
-        // Other partitioners have tokens that are no 64-bit numbers; such rings are not routed by.
-        tokens: texts(tokens)
-            .filter_map(|token| token.parse().ok())
-            .collect(),
-    })
-}
-
 /// The body of a QUERY.
 pub(super) fn query_body(
     text: &str,
@@ -517,3 +266,123 @@ pub(super) fn is_invalid(error: &Error) -> bool {
 
 /// Rows of one table; a server that sends more is not believed.
 const ROWS_MAX: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::answers;
+
+    const DIALECT: Dialect = Dialect::plain(ProtocolVersion::V4);
+
+    fn too_long() -> Result<Answer, Error> {
+        Err(Error::new(ErrorKind::Limit(LimitField::FrameLen)))
+    }
+
+    /// Page size of a QUERY body: behind the statement, consistency (2 bytes) and flags (1).
+    fn page_size(body: &[u8]) -> i32 {
+        let at = 4 + answers::statement(body).len() + 3;
+        i32::from_be_bytes(body[at..at + 4].try_into().unwrap())
+    }
+
+    fn question(discovery: &mut Discovery) -> Option<(SystemTable, Vec<u8>)> {
+        discovery.next_question(ProtocolVersion::V4).unwrap()
+    }
+
+    /// CL ONE, flags: page size; then page size and paging state.
+    #[test]
+    fn pages_follow_one_another() {
+        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1);
+        let (table, body) = question(&mut discovery).unwrap();
+        assert_eq!(table, SystemTable::Keyspaces);
+        let tail = body[4 + answers::statement(&body).len()..].to_vec();
+        assert_eq!(tail, answers::bytes("0001 04 000003e8"));
+        assert!(question(&mut discovery).is_none(), "the window is one");
+        let page = answers::rows(
+            &["keyspace_name"],
+            &[[answers::text("a")].to_vec()],
+            Some(b"s"),
+        );
+        discovery.handle_answer(table, Ok(page), &DIALECT).unwrap();
+        let (table, body) = question(&mut discovery).unwrap();
+        assert_eq!(table, SystemTable::Keyspaces);
+        let tail = body[4 + answers::statement(&body).len()..].to_vec();
+        assert_eq!(tail, answers::bytes("0001 0c 000003e8 00000001 73"));
+        let last = answers::rows(&["keyspace_name"], &[[answers::text("b")].to_vec()], None);
+        discovery.handle_answer(table, Ok(last), &DIALECT).unwrap();
+        for expected in [SystemTable::Tables, SystemTable::Views] {
+            assert!(!discovery.is_done());
+            let (table, _) = question(&mut discovery).unwrap();
+            assert_eq!(table, expected);
+            let none = answers::rows(&["keyspace_name"], &[], None);
+            discovery.handle_answer(table, Ok(none), &DIALECT).unwrap();
+        }
+        assert!(discovery.is_done());
+        let names: Vec<_> = discovery.into_found().keyspaces;
+        assert_eq!(names.len(), 2);
+    }
+
+    #[test]
+    fn pages_that_do_not_fit_become_smaller_and_tokens_are_left_out_last() {
+        let mut discovery = Discovery::new(Scope::TOPOLOGY, true, 16, 2);
+        let (local, _) = question(&mut discovery).unwrap();
+        let mut sizes = Vec::new();
+        for _ in 0..5 {
+            let (table, body) = question(&mut discovery).unwrap();
+            assert_eq!(table, SystemTable::Peers);
+            sizes.push(page_size(&body));
+            assert!(answers::statement(&body).contains("tokens"));
+            discovery
+                .handle_answer(table, too_long(), &DIALECT)
+                .unwrap();
+        }
+        assert_eq!(sizes, [16, 8, 4, 2, 1]);
+        let (table, body) = question(&mut discovery).unwrap();
+        assert!(!answers::statement(&body).contains("tokens"));
+        assert!(
+            discovery
+                .handle_answer(table, too_long(), &DIALECT)
+                .is_err()
+        );
+        let _ = local;
+    }
+
+    #[test]
+    fn only_optional_tables_may_be_missing_and_only_by_invalid() {
+        let all = [
+            (SystemTable::Keyspaces, false),
+            (SystemTable::ScyllaKeyspaces, true),
+            (SystemTable::Tables, false),
+            (SystemTable::Views, true),
+            (SystemTable::ScyllaTables, true),
+        ];
+        for (table, is_optional) in all {
+            for (code, is_fine) in [(0x2200, is_optional), (0x0000, false), (0x1001, false)] {
+                let mut discovery = Discovery::new(Scope::SCHEMA, true, 10, 8);
+                while question(&mut discovery).is_some() {}
+                let answer = Ok(answers::error(code, "no"));
+                let result = discovery.handle_answer(table, answer, &DIALECT);
+                assert_eq!(result.is_ok(), is_fine, "{table:?} {code:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_without_end_is_cut() {
+        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1);
+        let page: Vec<_> = (0..1000)
+            .map(|n| [answers::text(&alloc::format!("k{n}"))].to_vec())
+            .collect();
+        let page = answers::rows(&["keyspace_name"], &page, Some(b"more"));
+        let mut pages = 0;
+        while let Some((SystemTable::Keyspaces, _)) = question(&mut discovery) {
+            pages += 1;
+            assert!(pages <= 200);
+            let answer = Ok(page.clone());
+            discovery
+                .handle_answer(SystemTable::Keyspaces, answer, &DIALECT)
+                .unwrap();
+        }
+        assert_eq!(pages, 200);
+        assert_eq!(discovery.into_found().warnings.len(), 1);
+    }
+}

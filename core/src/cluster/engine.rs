@@ -9,20 +9,18 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::contact::{Contact, ContactStep};
-use super::control::{Control, EVENTS};
+use super::contact::Contact;
+use super::control::Control;
 use super::discovery::SystemTable;
 use super::pool::{Pool, PoolSettings};
 use super::schema::Catalog;
 use super::settle::Settle;
 use super::status::Counters;
 use super::warnings::Warnings;
-use super::{
-    Assignment, ConnectionId, Input, LearnedTablet, LookupId, Output, QuestionId, SettleId,
-};
+use super::{Assignment, ConnectionId, Input, LearnedTablet, Output, QuestionId, SettleId};
 use crate::config::Config;
 use crate::conn::extensions::Agreed;
-use crate::drive::transport::{Endpoint, Security, Steering, SteeringKind, Target};
+use crate::drive::transport::{Security, SteeringKind};
 use crate::error::{ConfigProblem, Error, ErrorKind};
 use crate::rng::SmallRng;
 use crate::routing::{Learned, NodeIdx, PayloadKind, View, parse_payload};
@@ -53,16 +51,16 @@ pub struct Engine {
     pub(super) settled: Vec<(SettleId, bool)>,
     published: Shared<View>,
     questions: BTreeMap<QuestionId, Question>,
-    outputs: VecDeque<Output>,
+    pub(super) outputs: VecDeque<Output>,
     /// Closes that are told only after the assignment that makes them harmless.
     closing: Vec<(ConnectionId, bool)>,
     assigned: Vec<Assignment>,
     warnings: Warnings,
-    next_connection: u32,
+    pub(super) next_connection: u32,
     next_question: u32,
-    next_lookup: u32,
+    pub(super) next_lookup: u32,
     /// The pool that connected last, so that each gets its turn.
-    turn: Option<NodeIdx>,
+    pub(super) turn: Option<NodeIdx>,
 }
 
 /// One connection, from its first attempt on.
@@ -365,35 +363,6 @@ impl Engine {
             .retain(|_, question| question.purpose == Purpose::UseKeyspace);
     }
 
-    /// Opens a connection.
-    pub(super) fn connect(
-        &mut self,
-        owner: Owner,
-        endpoint: Endpoint,
-        steering: Steering,
-        deadline: Instant,
-    ) -> ConnectionId {
-        let id = ConnectionId(self.next_connection);
-        self.next_connection = self.next_connection.wrapping_add(1);
-        self.counters.connects = self.counters.connects.saturating_add(1);
-        let is_contact = owner == Owner::Contact;
-        let link = Link {
-            owner,
-            agreed: None,
-            is_registered: is_contact,
-        };
-        self.links.insert(id, link);
-        let mut target = Target::new(endpoint, deadline);
-        target.steering = steering;
-        target.server_name.clone_from(&self.config.server_name);
-        self.outputs.push_back(Output::Connect {
-            id,
-            target,
-            events: if is_contact { EVENTS } else { &[] },
-        });
-        id
-    }
-
     /// Ends a connection by our own will. Its owner has been told already.
     pub(super) fn close(&mut self, id: ConnectionId, drain: bool, now: Instant) {
         if self.links.remove(&id).is_none() {
@@ -409,137 +378,6 @@ impl Engine {
         let link = self.links.remove(&id)?;
         self.drop_questions(id, |_| true);
         Some(link)
-    }
-
-    fn start_contact(&mut self, now: Instant) {
-        let mut points = self.config.contact_points.clone();
-        // Fisher and Yates, from the end.
-        for end in (1..points.len()).rev() {
-            let bound = u64::try_from(end).unwrap_or(u64::MAX).saturating_add(1);
-            let other = usize::try_from(self.rng.below(bound)).unwrap_or(0);
-            points.swap(end, other);
-        }
-        let parallel = self.config.limits.connecting;
-        let timeout = self.config.timeouts.connect;
-        self.contact = Some(Contact::new(points, parallel, timeout, now));
-    }
-
-    fn step_contact(&mut self, now: Instant) {
-        if self.contact.is_none() && self.recontact_at().is_some_and(|at| at <= now) {
-            self.start_contact(now);
-        }
-        while let Some(contact) = &mut self.contact {
-            match contact.next_step(now) {
-                None => return,
-                Some(ContactStep::Resolve(name, port)) => {
-                    let id = LookupId(self.next_lookup);
-                    self.next_lookup = self.next_lookup.wrapping_add(1);
-                    contact.looking_up(id, name.clone(), port);
-                    self.outputs.push_back(Output::Resolve { id, name });
-                }
-                Some(ContactStep::Connect(endpoint, deadline)) => {
-                    let dialed = endpoint.clone();
-                    let id = self.connect(Owner::Contact, endpoint, Steering::None, deadline);
-                    if let Some(contact) = &mut self.contact {
-                        contact.dialing(id, dialed);
-                    }
-                }
-                Some(ContactStep::Exhausted) => return self.end_contact(now),
-            }
-        }
-    }
-
-    /// Nothing is left to try.
-    pub(super) fn end_contact(&mut self, now: Instant) {
-        let Some(contact) = self.contact.take() else {
-            return;
-        };
-        let error = contact.into_error();
-        let is_contact =
-            |(id, link): (&ConnectionId, &Link)| (link.owner == Owner::Contact).then_some(*id);
-        let left: Vec<ConnectionId> = self.links.iter().filter_map(is_contact).collect();
-        for id in left {
-            self.close(id, false, now);
-        }
-        if self.phase == Phase::FirstContact {
-            return self.fail(error);
-        }
-        self.control.backoff.failed(now, now, &mut self.rng);
-        self.warn(alloc::format!("contact points: {error}"));
-    }
-
-    /// When the contact points are to be tried again, because every known address has failed for
-    /// a while.
-    fn recontact_at(&self) -> Option<Instant> {
-        let super::control::Role::Vacant(since) = self.control.role else {
-            return None;
-        };
-        let is_lost = self.phase == Phase::Ready
-            && self.contact.is_none()
-            && !self.pools.values().any(Pool::has_open);
-        let at = since.saturating_add(self.config.timeouts.reconnect_max);
-        let retry = self.control.backoff.retry_at().unwrap_or(at);
-        is_lost.then_some(at.max(retry))
-    }
-
-    /// Connects what is missing, as many at once as the limit allows: nodes without any
-    /// connection first, each node in its turn.
-    fn fill_pools(&mut self, now: Instant) {
-        if self.phase == Phase::FirstContact {
-            return;
-        }
-        let connecting = |link: &&Link| link.agreed.is_none();
-        let under_way = self.links.values().filter(connecting).count();
-        let mut left = self
-            .config
-            .limits
-            .connecting
-            .max(1)
-            .saturating_sub(under_way);
-        for only_unreached in [true, false] {
-            let mut order = self.turns();
-            while left > 0 && !order.is_empty() {
-                let mut still = Vec::with_capacity(order.len());
-                for node in order {
-                    if left == 0 {
-                        break;
-                    }
-                    if self.fill_one(node, only_unreached, now) {
-                        left -= 1;
-                        still.push(node);
-                    }
-                }
-                order = still;
-            }
-        }
-    }
-
-    /// All nodes, beginning after the one that connected last.
-    fn turns(&self) -> Vec<NodeIdx> {
-        let mut order: Vec<NodeIdx> = self.pools.keys().copied().collect();
-        let after = |node: &NodeIdx| Some(*node) <= self.turn;
-        let start = order.partition_point(after);
-        order.rotate_left(start);
-        order
-    }
-
-    fn fill_one(&mut self, node: NodeIdx, only_unreached: bool, now: Instant) -> bool {
-        let Some(pool) = self.pools.get_mut(&node) else {
-            return false;
-        };
-        if only_unreached && pool.has_open() {
-            return false;
-        }
-        let Some(dial) = pool.next_connect(now, &mut self.rng) else {
-            return false;
-        };
-        self.turn = Some(node);
-        let deadline = now.saturating_add(self.config.timeouts.connect);
-        let id = self.connect(Owner::Pool(node), dial.endpoint, dial.steering, deadline);
-        if let Some(pool) = self.pools.get_mut(&node) {
-            pool.started(id, dial.wish, now);
-        }
-        true
     }
 
     fn release_retired(&mut self, now: Instant) {

@@ -8,9 +8,12 @@
 
 mod contact;
 mod control;
+mod dialing;
 mod discovery;
 mod engine;
+mod found;
 mod links;
+mod nodes;
 mod pool;
 mod readings;
 mod reconnect;
@@ -18,6 +21,7 @@ mod rows;
 mod schema;
 mod settle;
 mod status;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod warnings;

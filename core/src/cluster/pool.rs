@@ -8,7 +8,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use core::num::NonZeroU16;
 use core::time::Duration;
 
@@ -16,6 +16,9 @@ use uuid::Uuid;
 
 use super::ConnectionId;
 use super::reconnect::Backoff;
+use super::steering::{
+    Blind, NAT_REST, NO_PORT_REST, REFUSED_REST, Steer, TRIES_PER_SHARD, with_port,
+};
 use crate::config::{PoolConfig, PoolSize};
 use crate::conn::extensions::{Agreed, ShardAwarePorts};
 use crate::drive::transport::{Endpoint, Security, Steering, SteeringKind};
@@ -89,24 +92,6 @@ pub(super) enum Wish {
     BestEffort(ShardIdx),
 }
 
-/// Steering towards shards through the shard-aware port.
-#[derive(Debug, Default)]
-struct Steer {
-    rests_until: Option<Instant>,
-    is_nat_suspected: bool,
-    misses: u32,
-    /// Ports not tried yet, for shards whose last port was taken.
-    cursors: BTreeMap<ShardIdx, SourcePorts>,
-}
-
-/// Filling through the normal port, where the node chooses the shard.
-#[derive(Debug)]
-struct Blind {
-    tries_left: u32,
-    rounds: u32,
-    paused_until: Option<Instant>,
-}
-
 /// What to connect to.
 #[derive(Debug)]
 pub(super) struct Dial {
@@ -163,13 +148,15 @@ impl Pool {
             let idle = self.connecting().next().is_none();
             return idle.then_some(anywhere);
         }
-        match self.per_shard() {
-            None => (self.occupied() < self.wanted()).then_some(anywhere),
-            Some((map, each)) => {
-                let steered = self.next_steered(map, each, now, rng);
-                steered.or_else(|| self.may_go_blind(map, each, now).then_some(anywhere))
-            }
+        if self.occupied() >= self.wanted() {
+            return None;
         }
+        let Some((map, each)) = self.per_shard() else {
+            return Some(anywhere);
+        };
+        let lacking = self.lacking(map, each);
+        let steered = self.next_steered(map, &lacking, now, rng);
+        steered.or_else(|| self.may_go_blind(&lacking, now).then_some(anywhere))
     }
 
     pub(super) fn started(&mut self, id: ConnectionId, wish: Wish, now: Instant) {
@@ -345,7 +332,8 @@ impl Pool {
     pub(super) fn wanted(&self) -> usize {
         match (self.settings.config.size, self.layout) {
             (PoolSize::PerShard(each), Layout::Sharded(map)) => {
-                usize::from(each.get()) * usize::from(map.count().get())
+                let wanted = usize::from(each.get()) * usize::from(map.count().get());
+                wanted.min(CONNECTIONS_MAX)
             }
             (PoolSize::PerShard(each) | PoolSize::PerHost(each), _) => usize::from(each.get()),
         }
@@ -412,19 +400,34 @@ impl Pool {
         self.members.values().filter(on_shard).count()
     }
 
-    /// Wanted connections on a shard and connects that are steered to it.
-    fn taken(&self, shard: ShardIdx) -> usize {
-        let steered = self.connecting().filter(|member| match member.wish {
-            Wish::Port(wished) | Wish::BestEffort(wished) => wished == shard,
-            Wish::Anywhere => false,
-        });
-        self.landed(shard) + steered.count()
+    /// The shards to which connections or steered connects are missing, once for each of them.
+    fn lacking(&self, map: ShardMap, each: NonZeroU16) -> Vec<ShardIdx> {
+        let mut taken: Vec<u16> = Vec::new();
+        taken.resize(shards(map).len(), 0);
+        for member in self.members.values() {
+            let shard = match (member.state, member.wish) {
+                (MemberState::Connecting, Wish::Port(shard) | Wish::BestEffort(shard)) => shard,
+                (MemberState::Connecting, Wish::Anywhere) | (MemberState::Parked, _) => continue,
+                (MemberState::Preparing | MemberState::Open, _) => match member.shard {
+                    Some(shard) => shard,
+                    None => continue,
+                },
+            };
+            if let Some(taken) = taken.get_mut(usize::from(shard.value())) {
+                *taken = taken.saturating_add(1);
+            }
+        }
+        let missing = |(shard, taken): (ShardIdx, u16)| {
+            let missing = each.get().saturating_sub(taken);
+            core::iter::repeat_n(shard, usize::from(missing))
+        };
+        shards(map).zip(taken).flat_map(missing).collect()
     }
 
     fn next_steered(
         &mut self,
         map: ShardMap,
-        each: NonZeroU16,
+        lacking: &[ShardIdx],
         now: Instant,
         rng: &mut SmallRng,
     ) -> Option<Dial> {
@@ -436,9 +439,8 @@ impl Pool {
         if self.steer.is_resting(now) {
             return None;
         }
-        let blind = self.blind_connecting();
-        let lacking = |shard: &ShardIdx| self.taken(*shard) < usize::from(each.get());
-        let shard = shards(map).filter(lacking).nth(blind)?;
+        // Connects under way to anywhere may fill the first of them.
+        let shard = *lacking.get(self.blind_connecting())?;
         if self.settings.steering == SteeringKind::BestEffortShard {
             let (number, of) = (shard.value(), map.count());
             return Some(Dial {
@@ -470,17 +472,13 @@ impl Pool {
     }
 
     /// Whether one more connect through the normal port may be made.
-    fn may_go_blind(&mut self, map: ShardMap, each: NonZeroU16, now: Instant) -> bool {
-        let each = usize::from(each.get());
-        let missing: usize = shards(map)
-            .map(|shard| each.saturating_sub(self.taken(shard)))
-            .sum();
-        if missing <= self.blind_connecting() {
+    fn may_go_blind(&mut self, lacking: &[ShardIdx], now: Instant) -> bool {
+        if lacking.len() <= self.blind_connecting() {
             return false;
         }
         if self.blind.paused_until.is_some_and(|until| until <= now) {
             self.blind.paused_until = None;
-            self.blind.tries_left = u32::try_from(missing).unwrap_or(u32::MAX);
+            self.blind.tries_left = u32::try_from(lacking.len()).unwrap_or(u32::MAX);
         }
         self.blind.paused_until.is_none() && self.blind.tries_left > 0
     }
@@ -542,11 +540,11 @@ impl Pool {
             (member.state == MemberState::Parked).then_some(*id)
         };
         let mut surplus: Vec<ConnectionId> = self.members.iter().filter_map(parked).collect();
-        let Some((map, each)) = self.per_shard() else {
+        let Some((map, _)) = self.per_shard() else {
             self.close_all(surplus, close);
             return;
         };
-        let is_full = shards(map).all(|shard| self.landed(shard) >= usize::from(each.get()));
+        let is_full = self.occupied() >= self.wanted() && self.connecting().next().is_none();
         if is_full {
             self.blind = Blind::new(map.count().get());
         } else if self.blind.tries_left == 0
@@ -556,6 +554,7 @@ impl Pool {
             self.blind.pause(now);
         }
         let bound = usize::from(map.count().get()) * TRIES_PER_SHARD as usize;
+        let bound = bound.min(CONNECTIONS_MAX);
         if !is_full && self.blind.paused_until.is_none() {
             // The oldest are let go first.
             surplus.truncate(surplus.len().saturating_sub(bound));
@@ -571,58 +570,12 @@ impl Pool {
     }
 }
 
-impl Steer {
-    fn is_resting(&self, now: Instant) -> bool {
-        self.rests_until.is_some_and(|until| now < until)
-    }
-
-    fn rest(&mut self, now: Instant, pause: Duration) {
-        let until = now.saturating_add(pause);
-        self.rests_until = Some(self.rests_until.map_or(until, |before| before.max(until)));
-        self.cursors.clear();
-    }
+/// The shards that get connections of their own.
+fn shards(map: ShardMap) -> impl ExactSizeIterator<Item = ShardIdx> {
+    let count = usize::from(map.count().get()).min(CONNECTIONS_MAX);
+    (0..u16::try_from(count).unwrap_or(u16::MAX)).map(ShardIdx::new)
 }
 
-impl Blind {
-    fn new(shards: u16) -> Self {
-        Self {
-            tries_left: u32::from(shards) * TRIES_PER_SHARD,
-            rounds: 0,
-            paused_until: None,
-        }
-    }
-
-    fn pause(&mut self, now: Instant) {
-        let pause = BLIND_PAUSE.saturating_mul(1 << self.rounds.min(10));
-        self.rounds = self.rounds.saturating_add(1);
-        self.paused_until = Some(now.saturating_add(pause.min(BLIND_PAUSE_MAX)));
-    }
-}
-
-fn shards(map: ShardMap) -> impl Iterator<Item = ShardIdx> {
-    (0..map.count().get()).map(ShardIdx::new)
-}
-
-/// The same host on another port, where there is such a thing.
-pub(super) fn with_port(endpoint: &Endpoint, port: u16) -> Option<Endpoint> {
-    match endpoint {
-        Endpoint::Addr(addr) => Some(Endpoint::Addr(SocketAddr::new(addr.ip(), port))),
-        Endpoint::Name { host, .. } => Some(Endpoint::Name {
-            host: host.clone(),
-            port,
-        }),
-        Endpoint::Local(_) => None,
-    }
-}
-
-/// How long steering rests when shards reached are not those asked for.
-const NAT_REST: Duration = Duration::from_secs(600);
-/// How long it rests when all source ports of a shard are taken or there are none.
-const NO_PORT_REST: Duration = Duration::from_secs(600);
-/// How long it rests when the shard-aware port cannot be connected to.
-const REFUSED_REST: Duration = Duration::from_secs(60);
-/// Fruitless connects through the normal port before the first pause.
-const TRIES_PER_SHARD: u32 = 3;
-/// The first pause after fruitless tries, and the longest.
-const BLIND_PAUSE: Duration = Duration::from_secs(10);
-const BLIND_PAUSE_MAX: Duration = Duration::from_secs(600);
+/// Connections to one node: a node's number of shards is its own claim. Shards beyond are served by
+/// the connections to others.
+const CONNECTIONS_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! The control connection at work: taking the role, reading system tables, hearing events.
+//! The control connection at work: taking the role, reading system tables, comparing versions.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -6,19 +6,18 @@ use alloc::vec::Vec;
 
 use super::ConnectionId;
 use super::control::{EVENTS, Role};
-use super::discovery::{Discovery, Found, Scope, SystemTable, query_body};
+use super::discovery::{Discovery, Scope, SystemTable, query_body};
 use super::engine::{Engine, Owner, Phase, Purpose};
 use super::pool::Pool;
 use super::rows::{parse_answer, read_rows, uuid};
-use super::schema::Place;
 use super::settle::PollAnswer;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, PeerMisbehaved};
-use crate::routing::{NodeIdx, NodesChange};
+use crate::routing::NodeIdx;
 use crate::time::Instant;
 use crate::wire::request::{QueryParameters, Register, RequestBody};
-use crate::wire::response::{Event, Response, StatusChangeKind};
-use crate::wire::{Consistency, Dialect, Opcode, ProtocolVersion, Reader};
+use crate::wire::response::Response;
+use crate::wire::{Consistency, Dialect, Opcode, ProtocolVersion};
 
 impl Engine {
     pub(super) fn step_control(&mut self, now: Instant) {
@@ -32,7 +31,7 @@ impl Engine {
     /// Gives the vacant role to one of the open connections, rather not to the node that failed
     /// last.
     fn choose_control(&mut self, now: Instant) {
-        let is_free = self.phase == Phase::Ready && self.contact.is_none();
+        let is_free = self.phase != Phase::FirstContact && self.contact.is_none();
         if !is_free || !self.control.backoff.may_try(now) {
             return;
         }
@@ -73,7 +72,7 @@ impl Engine {
     }
 
     /// The connection that has the role does not do its work.
-    fn control_failed(&mut self, id: ConnectionId, error: &Error, now: Instant) {
+    pub(super) fn control_failed(&mut self, id: ConnectionId, error: &Error, now: Instant) {
         let since = self.control.since;
         self.control.backoff.failed(since, now, &mut self.rng);
         self.control.role = Role::Vacant(now);
@@ -204,168 +203,6 @@ impl Engine {
         let scope = discovery.scope();
         if let Some(discovery) = self.control.discovery.take() {
             self.reading_ended(id, scope, discovery.into_found(), now);
-        }
-    }
-
-    fn reading_ended(&mut self, id: ConnectionId, scope: Scope, mut found: Found, now: Instant) {
-        for text in core::mem::take(&mut found.warnings) {
-            self.warn(text);
-        }
-        if scope.topology {
-            let Some(local) = found.local.take() else {
-                let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);
-                let error = Error::with_text(kind, "system.local has no usable row");
-                self.control.demand(scope, now);
-                return self.control_failed(id, &error, now);
-            };
-            self.catalog.facts = core::mem::take(&mut found.facts);
-            let host_id = local.host_id;
-            if let Some((adopted, endpoint)) = self.contact.as_ref().and_then(|c| c.adopted())
-                && *adopted == id
-            {
-                self.catalog.note_contact(endpoint, &local);
-            }
-            let is_up = |node| self.pools.get(&node).is_none_or(Pool::is_up);
-            let (change, places) = self
-                .catalog
-                .set_nodes(local, found.peers.split_off(0), is_up);
-            self.nodes_changed(&change, places, now);
-            self.join_adopted(id, host_id, now);
-        }
-        if scope.schema {
-            self.catalog.set_schema(&mut found);
-            if self.catalog.writer.refused_tables() > 0 {
-                self.warn("more tables than the limit: some are used without token routing".into());
-            }
-        }
-        self.is_view_dirty = true;
-        if self.phase == Phase::FirstContact {
-            self.phase = Phase::Known;
-        }
-        self.control.avoid = None;
-        self.control.read_ended(scope, now);
-        if scope.schema {
-            for (id, agreed) in self.settle.refresh_ended() {
-                self.settled.push((id, agreed));
-            }
-        }
-    }
-
-    /// Pools follow the nodes: new ones get one, gone ones lose theirs, and a node under a new
-    /// address begins anew there.
-    fn nodes_changed(&mut self, change: &NodesChange, places: Vec<Place>, now: Instant) {
-        if change.refused > 0 {
-            self.warn("the cluster has more nodes than the limit: some are not used".into());
-        }
-        for node in &change.removed {
-            self.drop_pool(*node, now);
-            let timeouts = &self.config.timeouts;
-            let until = now
-                .saturating_add(timeouts.request)
-                .saturating_add(timeouts.close);
-            self.retired.push((*node, until));
-        }
-        for place in places {
-            let topology = self.catalog.writer.topology();
-            let Some(node) = topology.node_by_host_id(place.host_id) else {
-                continue;
-            };
-            self.retired.retain(|(retired, _)| *retired != node);
-            let known = self.pools.get(&node);
-            if known.is_some_and(|pool| pool.endpoint != place.endpoint) {
-                self.drop_pool(node, now);
-            }
-            let settings = self.settings;
-            let pool = self
-                .pools
-                .entry(node)
-                .or_insert_with(|| Pool::new(place.host_id, place.endpoint, settings));
-            pool.broadcast = place.broadcast;
-            self.note_liveness(node);
-        }
-    }
-
-    fn drop_pool(&mut self, node: NodeIdx, now: Instant) {
-        let Some(pool) = self.pools.remove(&node) else {
-            return;
-        };
-        for id in pool.all().collect::<Vec<_>>() {
-            let is_open = self
-                .links
-                .get(&id)
-                .is_some_and(|link| link.agreed.is_some());
-            self.close(id, is_open, now);
-        }
-    }
-
-    /// The connection that the contact points led to becomes one of its node's pool.
-    fn join_adopted(&mut self, id: ConnectionId, host_id: uuid::Uuid, now: Instant) {
-        let adopted = self.contact.as_ref().and_then(|contact| contact.adopted());
-        if adopted.is_none_or(|(adopted, _)| *adopted != id) {
-            return;
-        }
-        self.contact = None;
-        let node = self.catalog.writer.topology().node_by_host_id(host_id);
-        let (Some(node), Some(link)) = (node, self.links.get_mut(&id)) else {
-            return self.close(id, false, now);
-        };
-        let Some(agreed) = link.agreed else { return };
-        link.owner = Owner::Pool(node);
-        if let Some(pool) = self.pools.get_mut(&node) {
-            let mut landing = pool.adopt(id, &agreed, now);
-            // It is in the keyspace already.
-            if core::mem::take(&mut landing.is_wanted) {
-                pool.handle_prepared(id);
-            }
-            self.landed(id, node, landing, now);
-        }
-    }
-
-    pub(super) fn handle_event(&mut self, id: ConnectionId, body: &[u8], now: Instant) {
-        if !self.links.contains_key(&id) {
-            return;
-        }
-        match Event::parse(&mut Reader::new(body)) {
-            Ok(Event::TopologyChange { .. }) => {
-                self.control
-                    .note_change(Scope::TOPOLOGY, now, &mut self.rng);
-            }
-            Ok(Event::StatusChange { change, address }) => {
-                self.control
-                    .note_change(Scope::TOPOLOGY, now, &mut self.rng);
-                self.status_changed(change, address.ip(), now);
-            }
-            Ok(Event::SchemaChange(_)) => {
-                self.control.note_change(Scope::SCHEMA, now, &mut self.rng);
-            }
-            Ok(Event::ClientRoutesChange { .. }) => {}
-            Ok(Event::Other { name, .. }) => self.warn(format!("unknown event {name:?}")),
-            Err(error) => self.warn(format!("an event cannot be read: {error}")),
-        }
-    }
-
-    fn status_changed(
-        &mut self,
-        change: StatusChangeKind<'_>,
-        address: core::net::IpAddr,
-        now: Instant,
-    ) {
-        let topology = self.catalog.writer.topology();
-        let is_meant = |(&node, pool): (&NodeIdx, &Pool)| {
-            let own = topology.node(node).map(|node| node.address().ip());
-            let is_it = own == Some(address) || pool.broadcast == Some(address);
-            is_it.then_some(node)
-        };
-        let meant: Vec<NodeIdx> = self.pools.iter().filter_map(is_meant).collect();
-        for node in meant {
-            if let Some(pool) = self.pools.get_mut(&node) {
-                match change {
-                    StatusChangeKind::Up => pool.hint_up(now, &mut self.rng),
-                    StatusChangeKind::Down => pool.hint_down(),
-                    _ => {}
-                }
-            }
-            self.note_liveness(node);
         }
     }
 

@@ -12,7 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uuid::Uuid;
 
-use super::discovery::{ClusterFacts, Found, NodeRow};
+use super::found::{ClusterFacts, Found, NodeRow};
 use crate::config::Limits;
 use crate::drive::transport::Endpoint;
 use crate::routing::{

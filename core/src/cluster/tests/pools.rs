@@ -1,11 +1,14 @@
 //! Filling pools, and keeping them filled.
 
+use core::num::NonZeroU16;
 use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
 
 use super::world::{Behaviour, World, config, node};
+use crate::config::PoolSize;
 use crate::drive::transport::{Endpoint, Steering, SteeringKind};
+use crate::routing::PortRange;
 use crate::time::Instant;
 
 fn steered_connects(world: &World) -> Vec<u16> {
@@ -224,4 +227,115 @@ fn down_events_do_not_touch_live_connections_and_up_events_hurry() {
     world.run_for(Duration::from_millis(150));
     assert_eq!(world.open_to(1), 4);
     assert!(world.is_up(2));
+}
+
+/// Case S3: the range has no port, or one, for a shard.
+#[test]
+fn narrow_port_ranges_leave_shards_to_the_normal_port() {
+    for (first, last) in [(49152, 49152), (49153, 49155), (65535, 65535)] {
+        let mut config = config("10.0.0.1");
+        config.pool.source_ports = PortRange::new(first, last).unwrap();
+        let mut world = World::new(vec![node(1)], config);
+        world.run_secs(30);
+        assert_eq!(world.shards(1), [0, 1, 2, 3]);
+        let ports = steered_connects(&world);
+        assert!(ports.iter().all(|port| (first..=last).contains(port)));
+        assert!(world.connects.len() <= 4 + 3, "{}", world.connects.len());
+    }
+}
+
+#[test]
+fn tls_uses_the_tls_port_and_never_one_named_as_plain() {
+    for (tls_port, expected) in [(None, 9042), (Some(19142), 19142)] {
+        let mut one = node(1);
+        one.tls_port = tls_port;
+        let mut world = World::secured(vec![one], config("10.0.0.1"));
+        world.run_secs(5);
+        assert_eq!(world.shards(1), [0, 1, 2, 3]);
+        assert_eq!(to_port(&world, 19042), 0);
+        assert!(to_port(&world, expected) >= 3);
+    }
+}
+
+/// Case S7: the sharding values of a node are not usable.
+#[test]
+fn a_node_with_impossible_sharding_is_used_without_shards() {
+    let mut one = node(1);
+    one.is_sharding_invalid = true;
+    let mut world = World::new(vec![one], config("10.0.0.1"));
+    world.run_secs(5);
+    assert_eq!(world.shards(1), [u16::MAX]);
+    assert_eq!(world.warnings.len(), 1, "{:?}", world.warnings);
+    assert_eq!(world.engine.status().nodes[0].shards, None);
+}
+
+#[test]
+fn the_number_of_shards_is_not_believed_without_bound() {
+    let mut one = node(1);
+    one.shards = Some(u16::MAX);
+    let mut world = World::new(vec![one], config("10.0.0.1"));
+    world.run_secs(20);
+    assert_eq!(world.shards(1).len(), 1024);
+    assert_eq!(world.connects.len(), 1024);
+}
+
+#[test]
+fn several_connections_for_each_shard_or_node() {
+    let three = NonZeroU16::new(3).unwrap();
+    for (size, expected) in [
+        (
+            PoolSize::PerShard(three),
+            vec![0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3],
+        ),
+        (PoolSize::PerHost(three), vec![0, 1, 2]),
+    ] {
+        let mut config = config("10.0.0.1");
+        config.pool.size = size;
+        let mut world = World::new(vec![node(1)], config);
+        world.run_secs(5);
+        assert_eq!(world.shards(1), expected);
+        assert_eq!(world.connects.len(), expected.len());
+    }
+}
+
+#[test]
+fn a_node_without_the_keyspace_is_tried_with_back_off_and_one_warning() {
+    let mut config = config("10.0.0.1");
+    config.keyspace = Some("ks".into());
+    let mut nodes = vec![node(1), node(2)];
+    nodes[1].has_keyspaces = false;
+    let mut world = World::new(nodes, config);
+    world.run_secs(600);
+    assert_eq!((world.ready, world.shards(1)), (1, vec![0, 1, 2, 3]));
+    assert!(world.shards(2).is_empty());
+    assert!(
+        world.nodes[1].connects < 150 * 4,
+        "{}",
+        world.nodes[1].connects
+    );
+    let said = world
+        .warnings
+        .iter()
+        .filter(|text| text.contains("keyspace"))
+        .count();
+    assert_eq!(said, 1, "{:?}", world.warnings);
+    world.nodes[1].has_keyspaces = true;
+    world.run_secs(15);
+    assert_eq!(world.shards(2), [0, 1, 2, 3]);
+}
+
+/// A password that changed is not tried in a tight loop against any node.
+#[test]
+fn refused_credentials_of_a_running_session_back_off() {
+    let mut world = World::new(vec![node(1), node(2)], config("10.0.0.1"));
+    world.run_secs(20);
+    let before = world.connects.len();
+    for node in 0..2 {
+        world.nodes[node].behaviour = Behaviour::BadPassword;
+        world.cut(node);
+    }
+    world.run_secs(600);
+    let tries = world.connects.len() - before;
+    assert!(tries < 3 * 150, "{tries}");
+    assert!(world.failed.is_none());
 }

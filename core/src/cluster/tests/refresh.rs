@@ -325,6 +325,36 @@ fn learned_tablets_are_kept_and_unknown_hosts_cause_one_reading() {
     assert_eq!(said, 1);
 }
 
+#[test]
+fn a_table_that_was_made_anew_is_another_table() {
+    let mut world = three();
+    let view = world.view.clone().unwrap();
+    let old = view.table_by_name("ks", "t").unwrap().handle();
+    let body = answers::event(
+        "8400ffff0c00000026000d534348454d415f4348414e4745000755504441544544\
+         00055441424c4500026b73000174",
+    );
+    for (table_id, same) in [(99, true), (100, false)] {
+        world.table_id = table_id;
+        world.event(world.control(), &body);
+        world.run_secs(3);
+        let view = world.view.clone().unwrap();
+        assert_eq!(view.table(old).is_some(), same);
+        assert!(view.table_by_name("ks", "t").is_some());
+    }
+    world.keyspaces.clear();
+    world.event(world.control(), &body);
+    world.run_secs(3);
+    assert!(
+        world
+            .view
+            .clone()
+            .unwrap()
+            .table_by_name("ks", "t")
+            .is_none()
+    );
+}
+
 /// The same seed and inputs give the same run.
 #[test]
 fn a_run_repeats() {

@@ -32,6 +32,9 @@ pub(super) struct FakeNode {
     pub(super) shards: Option<u16>,
     pub(super) shard_aware_port: Option<u16>,
     pub(super) behaviour: Behaviour,
+    pub(super) tls_port: Option<u16>,
+    pub(super) is_sharding_invalid: bool,
+    pub(super) has_keyspaces: bool,
     pub(super) shard_port_refuses: bool,
     /// The shard that the shard-aware port gives whatever the source port.
     pub(super) shard_port_always: Option<u16>,
@@ -74,6 +77,7 @@ pub(super) struct World {
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
     pub(super) keyspaces: Vec<&'static str>,
     pub(super) tablets: bool,
+    pub(super) table_id: u128,
     pub(super) scylla: bool,
     /// Whether a ScyllaDB node has the tables that only ScyllaDB has.
     pub(super) scylla_tables: bool,
@@ -107,6 +111,9 @@ pub(super) fn node(n: u8) -> FakeNode {
         shards: Some(4),
         shard_aware_port: Some(19042),
         behaviour: Behaviour::Good,
+        tls_port: None,
+        is_sharding_invalid: false,
+        has_keyspaces: true,
         shard_port_refuses: false,
         shard_port_always: None,
         normal_port_always: None,
@@ -135,8 +142,22 @@ impl World {
         steering: SteeringKind,
         seed: u64,
     ) -> Self {
+        Self::any(nodes, config, steering, Security::Plain, seed)
+    }
+
+    pub(super) fn secured(nodes: Vec<FakeNode>, config: Config) -> Self {
+        Self::any(nodes, config, SteeringKind::ExactPort, Security::Tls, 1)
+    }
+
+    fn any(
+        nodes: Vec<FakeNode>,
+        config: Config,
+        steering: SteeringKind,
+        security: Security,
+        seed: u64,
+    ) -> Self {
         let now = Instant::from_micros(1_000_000);
-        let engine = Engine::new(Shared::new(config), steering, Security::Plain, seed, now);
+        let engine = Engine::new(Shared::new(config), steering, security, seed, now);
         Self {
             engine,
             now,
@@ -145,6 +166,7 @@ impl World {
             names: BTreeMap::new(),
             keyspaces: vec!["ks"],
             tablets: true,
+            table_id: 99,
             scylla: true,
             scylla_tables: true,
             busy_ports: None,
@@ -392,8 +414,8 @@ impl World {
     fn land(&mut self, node: usize, addr: SocketAddr, steering: Steering) -> Option<u16> {
         let node = &mut self.nodes[node];
         let count = node.shards?;
-        let is_shard_port = node.shard_aware_port == Some(addr.port());
-        if is_shard_port {
+        let ports = [node.shard_aware_port, node.tls_port];
+        if ports.contains(&Some(addr.port())) {
             let by_port = match steering {
                 Steering::Port(port) => port.get() % count,
                 Steering::Shard { shard, .. } => shard,
@@ -470,7 +492,7 @@ impl World {
     fn answer(&self, node: usize, text: &str, page: usize) -> Answer {
         if let Some(name) = text.strip_prefix("USE ") {
             let name = name.trim_matches('"');
-            return if self.keyspaces.contains(&name) {
+            return if self.keyspaces.contains(&name) && self.nodes[node].has_keyspaces {
                 answers::set_keyspace(name)
             } else {
                 answers::error(0x2200, &format!("Keyspace '{name}' does not exist"))
@@ -571,7 +593,7 @@ impl World {
                 vec!["keyspace_name", "table_name", "id"],
                 self.keyspaces
                     .iter()
-                    .map(|name| vec![text(name), text("t"), answers::uuid(99)])
+                    .map(|name| vec![text(name), text("t"), answers::uuid(self.table_id)])
                     .collect(),
             ),
             "system_schema.views" => (vec!["keyspace_name", "view_name", "id"], vec![]),
@@ -624,10 +646,11 @@ fn agreed(node: &FakeNode, shard: Option<u16>, scylla: bool) -> Agreed {
         tablets: TabletsRouting::V2,
         metadata_id: false,
         offer: Offer {
-            sharding: shard.map(sharding),
+            sharding: shard.filter(|_| !node.is_sharding_invalid).map(sharding),
+            sharding_invalid: node.is_sharding_invalid,
             ports: ShardAwarePorts {
                 plain: node.shard_aware_port.and_then(NonZeroU16::new),
-                tls: None,
+                tls: node.tls_port.and_then(NonZeroU16::new),
             },
             host_id: scylla.then(|| Uuid::from_u128(node.host_id)),
             is_scylla: scylla,

@@ -1,0 +1,178 @@
+//! Who is connected to next: contact points, then what pools lack.
+//!
+//! At most `Limits::connecting` connects are under way at once, whoever wants them. A node without
+//! any connection comes before one that only lacks shards, and each node gets its turn, so that
+//! one that does not answer holds up nobody.
+
+use alloc::vec::Vec;
+
+use super::contact::{Contact, ContactStep};
+use super::control::{EVENTS, Role};
+use super::engine::{Engine, Link, Owner, Phase};
+use super::pool::Pool;
+use super::{ConnectionId, LookupId, Output};
+use crate::drive::transport::{Endpoint, Steering, Target};
+use crate::routing::NodeIdx;
+use crate::time::Instant;
+
+impl Engine {
+    pub(super) fn start_contact(&mut self, now: Instant) {
+        let mut points = self.config.contact_points.clone();
+        // Fisher and Yates, from the end.
+        for end in (1..points.len()).rev() {
+            let bound = u64::try_from(end).unwrap_or(u64::MAX).saturating_add(1);
+            let other = usize::try_from(self.rng.below(bound)).unwrap_or(0);
+            points.swap(end, other);
+        }
+        let parallel = self.config.limits.connecting;
+        let timeout = self.config.timeouts.connect;
+        self.contact = Some(Contact::new(points, parallel, timeout, now));
+    }
+
+    pub(super) fn step_contact(&mut self, now: Instant) {
+        if self.contact.is_none() && self.recontact_at().is_some_and(|at| at <= now) {
+            self.start_contact(now);
+        }
+        while let Some(contact) = &mut self.contact {
+            match contact.next_step(now) {
+                None => return,
+                Some(ContactStep::Resolve(name, port)) => {
+                    let id = LookupId(self.next_lookup);
+                    self.next_lookup = self.next_lookup.wrapping_add(1);
+                    contact.looking_up(id, name.clone(), port);
+                    self.outputs.push_back(Output::Resolve { id, name });
+                }
+                Some(ContactStep::Connect(endpoint, deadline)) => {
+                    let dialed = endpoint.clone();
+                    let id = self.connect(Owner::Contact, endpoint, Steering::None, deadline);
+                    if let Some(contact) = &mut self.contact {
+                        contact.dialing(id, dialed);
+                    }
+                }
+                Some(ContactStep::Exhausted) => return self.end_contact(now),
+            }
+        }
+    }
+
+    /// Nothing is left to try.
+    pub(super) fn end_contact(&mut self, now: Instant) {
+        let Some(contact) = self.contact.take() else {
+            return;
+        };
+        let error = contact.into_error();
+        let is_contact =
+            |(id, link): (&ConnectionId, &Link)| (link.owner == Owner::Contact).then_some(*id);
+        let left: Vec<ConnectionId> = self.links.iter().filter_map(is_contact).collect();
+        for id in left {
+            self.close(id, false, now);
+        }
+        if self.phase == Phase::FirstContact {
+            return self.fail(error);
+        }
+        self.control.backoff.failed(now, now, &mut self.rng);
+        self.warn(alloc::format!("contact points: {error}"));
+    }
+
+    /// When the contact points are to be tried again, because every known address has failed for
+    /// a while.
+    pub(super) fn recontact_at(&self) -> Option<Instant> {
+        let Role::Vacant(since) = self.control.role else {
+            return None;
+        };
+        let is_lost = self.phase != Phase::FirstContact
+            && self.contact.is_none()
+            && !self.pools.values().any(Pool::has_open);
+        let at = since.saturating_add(self.config.timeouts.reconnect_max);
+        let retry = self.control.backoff.retry_at().unwrap_or(at);
+        is_lost.then_some(at.max(retry))
+    }
+
+    /// Connects what is missing, as many at once as the limit allows: nodes without any
+    /// connection first, each node in its turn.
+    pub(super) fn fill_pools(&mut self, now: Instant) {
+        if self.phase == Phase::FirstContact {
+            return;
+        }
+        let connecting = |link: &&Link| link.agreed.is_none();
+        let under_way = self.links.values().filter(connecting).count();
+        let mut left = self
+            .config
+            .limits
+            .connecting
+            .max(1)
+            .saturating_sub(under_way);
+        for only_unreached in [true, false] {
+            let mut order = self.turns();
+            while left > 0 && !order.is_empty() {
+                let mut still = Vec::with_capacity(order.len());
+                for node in order {
+                    if left == 0 {
+                        break;
+                    }
+                    if self.fill_one(node, only_unreached, now) {
+                        left -= 1;
+                        still.push(node);
+                    }
+                }
+                order = still;
+            }
+        }
+    }
+
+    /// All nodes, beginning after the one that connected last.
+    fn turns(&self) -> Vec<NodeIdx> {
+        let mut order: Vec<NodeIdx> = self.pools.keys().copied().collect();
+        let after = |node: &NodeIdx| Some(*node) <= self.turn;
+        let start = order.partition_point(after);
+        order.rotate_left(start);
+        order
+    }
+
+    fn fill_one(&mut self, node: NodeIdx, only_unreached: bool, now: Instant) -> bool {
+        let Some(pool) = self.pools.get_mut(&node) else {
+            return false;
+        };
+        if only_unreached && pool.has_open() {
+            return false;
+        }
+        let Some(dial) = pool.next_connect(now, &mut self.rng) else {
+            return false;
+        };
+        self.turn = Some(node);
+        let deadline = now.saturating_add(self.config.timeouts.connect);
+        let id = self.connect(Owner::Pool(node), dial.endpoint, dial.steering, deadline);
+        if let Some(pool) = self.pools.get_mut(&node) {
+            pool.started(id, dial.wish, now);
+        }
+        true
+    }
+
+    /// Opens a connection.
+    fn connect(
+        &mut self,
+        owner: Owner,
+        endpoint: Endpoint,
+        steering: Steering,
+        deadline: Instant,
+    ) -> ConnectionId {
+        let id = ConnectionId(self.next_connection);
+        self.next_connection = self.next_connection.wrapping_add(1);
+        self.counters.connects = self.counters.connects.saturating_add(1);
+        let is_contact = owner == Owner::Contact;
+        let link = Link {
+            owner,
+            agreed: None,
+            is_registered: is_contact,
+        };
+        self.links.insert(id, link);
+        let mut target = Target::new(endpoint, deadline);
+        target.steering = steering;
+        target.server_name.clone_from(&self.config.server_name);
+        self.outputs.push_back(Output::Connect {
+            id,
+            target,
+            events: if is_contact { EVENTS } else { &[] },
+        });
+        id
+    }
+}
