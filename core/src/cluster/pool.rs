@@ -402,8 +402,7 @@ impl Pool {
 
     /// The shards to which connections or steered connects are missing, once for each of them.
     fn lacking(&self, map: ShardMap, each: NonZeroU16) -> Vec<ShardIdx> {
-        let mut taken: Vec<u16> = Vec::new();
-        taken.resize(shards(map).len(), 0);
+        let mut taken = alloc::vec![0_u16; shards(map).len()];
         for member in self.members.values() {
             let shard = match (member.state, member.wish) {
                 (MemberState::Connecting, Wish::Port(shard) | Wish::BestEffort(shard)) => shard,

@@ -146,10 +146,11 @@ fn a_node_that_restarts_with_other_shards_is_laid_out_anew() {
     assert_eq!(map.count().get(), 2);
     // One connection of the old layout lingers: it goes when a new one tells.
     world.nodes[1].shards = Some(3);
-    let one = world.assigned[1].connections[0].0;
-    world.cut_one(one);
+    let old = world.assigned[1].connections.clone();
+    world.cut_one(old[0].0);
     world.run_secs(5);
     assert_eq!(world.shards(2), [0, 1, 2]);
+    assert!(!world.conns.contains_key(&old[1].0));
 }
 
 #[test]
@@ -182,6 +183,18 @@ fn a_node_that_refuses_is_tried_at_growing_intervals() {
         assert!(world.is_up(2));
         assert_eq!(world.shards(1), [0, 1, 2, 3]);
     }
+}
+
+#[test]
+fn every_node_is_reached_before_any_pool_is_filled() {
+    let mut config = config("10.0.0.1");
+    config.limits.connecting = 1;
+    let mut world = World::new(vec![node(1), node(2), node(3)], config);
+    world.run_secs(5);
+    let mut first: Vec<Endpoint> = world.connects.iter().take(3).map(|c| c.1.clone()).collect();
+    first.sort_by_key(|endpoint| std::format!("{endpoint}"));
+    let expected = [1, 2, 3].map(|n| Endpoint::Addr(([10, 0, 0, n], 9042).into()));
+    assert_eq!(first, expected);
 }
 
 #[test]
@@ -220,7 +233,16 @@ fn down_events_do_not_touch_live_connections_and_up_events_hurry() {
     assert!(world.is_up(2));
     world.nodes[1].behaviour = Behaviour::Refuses;
     world.cut(1);
+    assert!(
+        world.is_up(2),
+        "the event was from before, nothing failed yet"
+    );
     world.run_secs(300);
+    assert!(!world.is_up(2));
+    // With no connection to know better, the event counts.
+    world.event(control, &up);
+    assert!(world.is_up(2));
+    world.event(control, &down);
     assert!(!world.is_up(2));
     world.nodes[1].behaviour = Behaviour::Good;
     world.event(control, &up);

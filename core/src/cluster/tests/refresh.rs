@@ -53,6 +53,22 @@ fn a_flood_of_events_causes_a_handful_of_readings() {
     assert_eq!(said, 1, "{:?}", world.warnings);
 }
 
+/// Events that never pause do not put the reading off for ever.
+#[test]
+fn a_stream_of_events_is_read_after_all_along() {
+    let mut world = three();
+    let control = world.control();
+    let table = answers::event(
+        "8400ffff0c00000025000d534348454d415f4348414e474500075550444154454400055441424c4500016b000174",
+    );
+    for _ in 0..100 {
+        world.event(control, &table);
+        world.run_for(Duration::from_millis(100));
+    }
+    let readings = world.count_statements("FROM system_schema.tables");
+    assert!((5..=10).contains(&readings), "{readings}");
+}
+
 #[test]
 fn everything_is_read_again_now_and_then() {
     let mut world = three();
@@ -91,16 +107,21 @@ fn a_lost_control_connection_is_replaced_and_everything_read() {
 
 #[test]
 fn a_mute_control_connection_costs_one_timeout() {
-    let mut world = three();
-    let node_of = |world: &World| world.conns[&world.control()].node;
-    assert_eq!(node_of(&world), 0);
-    world.nodes[0].behaviour = Behaviour::Mute;
-    // The periodic reading finds out.
-    world.run_secs(58 + 5 + 3);
-    assert_ne!(world.engine.status().control, Some(world.idx(1)));
-    assert!(world.count_statements("system.peers") >= 1);
-    // It serves on: only questions are not answered.
-    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    for seed in 0..8 {
+        let nodes = vec![node(1), node(2), node(3)];
+        let steering = crate::drive::transport::SteeringKind::ExactPort;
+        let mut world = World::steered(nodes, config("10.0.0.1"), steering, seed);
+        world.run_secs(2);
+        world.statements.clear();
+        assert_eq!(world.conns[&world.control()].node, 0);
+        world.nodes[0].behaviour = Behaviour::Mute;
+        // The periodic reading finds out.
+        world.run_secs(58 + 5 + 1);
+        assert_ne!(world.engine.status().control, Some(world.idx(1)));
+        assert_eq!(world.count_statements("system.peers"), 1, "{seed}");
+        // It serves on: only questions are not answered.
+        assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    }
 }
 
 /// Case O3.
@@ -198,6 +219,7 @@ fn an_address_that_worked_is_kept_when_rows_name_another() {
     // The contact point is reached at 127.0.0.1, but calls itself 10.0.0.1.
     let mut one = node(1);
     one.ip = "127.0.0.1".parse().unwrap();
+    one.calls_itself = Some("10.0.0.1".parse().unwrap());
     let mut world = World::new(vec![one, node(2)], config("127.0.0.1:9042"));
     let mut row = peer_row(&node(1));
     row[5] = answers::texts(1, &["1000"]);
@@ -210,6 +232,21 @@ fn an_address_that_worked_is_kept_when_rows_name_another() {
     };
     assert_eq!(address(&world).to_string(), "127.0.0.1");
     assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    // Another node tells of it by its own name.
+    let before = world.connects.len();
+    let control = world.control();
+    world.cut_one(control);
+    world.run_secs(100);
+    assert_eq!(address(&world).to_string(), "127.0.0.1");
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    assert_eq!(world.connects.len(), before + 1);
+    // Until it names another address: then it has moved.
+    let mut row = peer_row(&node(1));
+    (row[0], row[4]) = (answers::inet("10.0.0.5"), answers::inet("10.0.0.5"));
+    world.nodes[1].peers = Some(vec![row]);
+    world.nodes[0].calls_itself = Some("10.0.0.5".parse().unwrap());
+    world.run_secs(100);
+    assert_eq!(address(&world).to_string(), "10.0.0.5");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(super) struct FakeNode {
     pub(super) shards: Option<u16>,
     pub(super) shard_aware_port: Option<u16>,
     pub(super) behaviour: Behaviour,
+    /// The address in its system.local, if not the one where it is.
+    pub(super) calls_itself: Option<IpAddr>,
     pub(super) tls_port: Option<u16>,
     pub(super) is_sharding_invalid: bool,
     pub(super) has_keyspaces: bool,
@@ -111,6 +113,7 @@ pub(super) fn node(n: u8) -> FakeNode {
         shards: Some(4),
         shard_aware_port: Some(19042),
         behaviour: Behaviour::Good,
+        calls_itself: None,
         tls_port: None,
         is_sharding_invalid: false,
         has_keyspaces: true,
@@ -532,6 +535,7 @@ impl World {
 
     fn table(&self, node: usize, table: &str) -> Option<(Vec<&'static str>, Vec<Vec<Cell>>)> {
         let this = &self.nodes[node];
+        let own = this.calls_itself.unwrap_or(this.ip).to_string();
         let text = answers::text;
         Some(match table {
             "system.local" => (
@@ -551,8 +555,8 @@ impl World {
                     answers::uuid(this.host_id),
                     text("dc1"),
                     text("r1"),
-                    answers::inet(&this.ip.to_string()),
-                    answers::inet(&this.ip.to_string()),
+                    answers::inet(&own),
+                    answers::inet(&own),
                     text("Test Cluster"),
                     text("org.apache.cassandra.dht.Murmur3Partitioner"),
                     text("3.0.8"),
