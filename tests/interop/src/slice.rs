@@ -5,6 +5,7 @@
 //! driver's requests arrived. A step that fails leaves out those that need it, and the report says
 //! so by what it does not list.
 
+mod doubles;
 mod foreign_driver;
 mod our_command;
 
@@ -12,7 +13,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{command::Messina, maven, python::Python, report::Report, target::Target};
+use crate::{
+    command::Messina,
+    maven::{self, Jars},
+    python::Python,
+    report::Report,
+    target::Target,
+};
 
 /// Rows that each half writes and reads.
 pub const ROWS: usize = 1_000;
@@ -72,36 +79,14 @@ fn set_up(target: &Target, settings: &Settings, report: &mut Report) -> Option<(
 /// Fetches the jars and runs the half that needs them; leaves it out where `absent.md` lists why.
 fn cassandra(target: &Target, report: &mut Report, messina: &Messina, python: &Python) {
     report.part("messina query against Apache Cassandra");
-    let version = maven::CASSANDRA_VERSION;
-    let mut listed = None;
-    let jars = report_unless_listed(report, &mut listed, || maven::Jars::fetch(target, version));
-    match (jars, listed) {
-        (Some(_), _) => our_command::run(target, report, messina, python),
-        (None, Some(message)) => report.skip("Apache Cassandra", &message),
-        (None, None) => {}
-    }
-}
-
-/// The step that fetches the jars. When the failure is listed as known it is handed out in
-/// `listed` and not counted.
-fn report_unless_listed(
-    report: &mut Report,
-    listed: &mut Option<String>,
-    fetch: impl FnOnce() -> Result<maven::Jars>,
-) -> Option<maven::Jars> {
-    let fetched = fetch();
-    if let Err(error) = &fetched {
-        let message = format!("{error:#}");
-        if maven::is_listed_absent(&message).is_ok() {
-            *listed = Some(message);
-            return None;
-        }
-    }
-    report.step("Cassandra's jars (mvn)", || {
-        let jars = fetched?;
+    let jars = report.step_unless_listed("Cassandra's jars (mvn)", maven::is_listed_absent, || {
+        let version = maven::CASSANDRA_VERSION;
         Ok((
-            jars,
-            format!("{} and what it needs", maven::CASSANDRA_VERSION),
+            Jars::fetch(target, version)?,
+            format!("{version} and what it needs"),
         ))
-    })
+    });
+    if jars.is_some() {
+        our_command::run(target, report, messina, python);
+    }
 }

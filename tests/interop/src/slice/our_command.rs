@@ -6,10 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::ROWS;
+use super::{ROWS, doubles};
 use crate::{
     airports::{self, Airport, Airports},
     cassandra::{Cassandra, Options},
@@ -91,6 +91,7 @@ impl Trial<'_> {
             report.step("count and sum by the server", || self.count());
             report.step("read by a foreign driver", || self.read_by_a_stranger());
         }
+        report.step("doubles to the last bit", || self.doubles());
         report.step("a wrong password", || self.wrong_password());
         report.step("broken CQL", || self.broken_cql());
     }
@@ -194,6 +195,39 @@ impl Trial<'_> {
         Ok((
             (),
             format!("{driver} {version} on Cassandra {server}: {ROWS} rows as in the file"),
+        ))
+    }
+
+    fn doubles(&self) -> Result<((), String)> {
+        Answers::of(
+            self.query().arg(doubles::CREATE),
+            self.folder(),
+            "create_doubles",
+        )?;
+        let wrote = doubles::sample();
+        let file = self.file("doubles.jsonl");
+        let lines: Vec<String> = wrote.iter().map(|row| json!(row).to_string()).collect();
+        std::fs::write(&file, lines.join("\n"))?;
+        let mut insert = self.query();
+        insert
+            .arg("--bind-file")
+            .arg(&file)
+            .args(["--concurrency", CONCURRENCY, doubles::INSERT]);
+        Answers::of(&mut insert, self.folder(), "write_doubles")?
+            .expect_all_ok(doubles::COUNT as u64)?;
+        let mut select = self.query();
+        let read = Answers::of(select.arg(doubles::SELECT), self.folder(), "read_doubles")?;
+        let differences = doubles::differences(&wrote, &read.rows()?);
+        if let Some(first) = differences.first() {
+            bail!(
+                "{} of {} differ, first: {first}",
+                differences.len(),
+                doubles::COUNT
+            );
+        }
+        Ok((
+            (),
+            format!("{} as written, NaN and -0.0 among them", doubles::COUNT),
         ))
     }
 
