@@ -11,10 +11,10 @@ use crate::conn::ConnectionLimits;
 use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
 use crate::conn::framer::FrameLimits;
-use crate::drive::transport::{Endpoint, Name};
 use crate::error::{ConfigProblem, Error, ErrorKind};
-use crate::routing::PortRange;
+use crate::routing::{Policy, PortRange};
 use crate::sync::Shared;
+use crate::target::{Endpoint, Name};
 use crate::wire::{Consistency, ProtocolVersion, SerialConsistency};
 
 /// The port of plain CQL.
@@ -44,6 +44,8 @@ pub struct Config {
     pub page_size: Option<i32>,
     /// Whether writes carry a timestamp made here; only where there is a wall clock.
     pub client_timestamps: bool,
+    /// Which nodes to prefer.
+    pub policy: Policy,
     /// Connections for each node.
     pub pool: PoolConfig,
     /// Time limits.
@@ -73,6 +75,7 @@ impl Config {
             serial_consistency: SerialConsistency::LocalSerial,
             page_size: Some(5000),
             client_timestamps: true,
+            policy: Policy::default(),
             pool: PoolConfig::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::sync::Shared;
+use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
 
@@ -62,7 +63,7 @@ pub enum ErrorKind {
     /// The configuration is not usable.
     Config(ConfigProblem),
     /// A broken invariant of this crate.
-    Bug(&'static str),
+    Bug,
 }
 
 /// How the peer broke the protocol.
@@ -134,12 +135,12 @@ pub enum LimitField {
 }
 
 /// What could not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EncodeFailure {
-    /// The request itself.
-    Request(EncodeError),
-    /// A value; the text names the column and both types.
+    /// The request itself: see [`Error::encode_error`].
+    Request,
+    /// A value: see [`Error::bind_error`].
     Value,
 }
 
@@ -147,9 +148,9 @@ pub enum EncodeFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeFailure {
-    /// The response itself.
-    Response(ParseError),
-    /// A value; the text names the column and both types.
+    /// The response itself: see [`Error::parse_error`].
+    Response,
+    /// A value: see [`Error::row_error`].
     Value,
 }
 
@@ -184,6 +185,10 @@ pub enum ConfigProblem {
 enum Detail {
     Server(ServerError),
     Text(String),
+    Encode(EncodeError),
+    Parse(ParseError),
+    Bind(BindError),
+    Row(RowError),
     History(Vec<Error>),
 }
 
@@ -197,6 +202,13 @@ impl Error {
             node: NOWHERE,
             shard: NOWHERE,
             detail: None,
+        }
+    }
+
+    fn detailed(kind: ErrorKind, detail: Detail) -> Self {
+        Self {
+            detail: Some(Shared::new(detail)),
+            ..Self::new(kind)
         }
     }
 
@@ -218,9 +230,25 @@ impl Error {
         }
     }
 
+    /// Values that cannot be bound; nothing was sent.
+    pub fn bind(error: BindError) -> Self {
+        Self {
+            detail: Some(Shared::new(Detail::Bind(error))),
+            ..Self::new(ErrorKind::Encode(EncodeFailure::Value))
+        }
+    }
+
+    /// A row that cannot be decoded.
+    pub fn row(error: RowError) -> Self {
+        Self {
+            detail: Some(Shared::new(Detail::Row(error))),
+            ..Self::new(ErrorKind::Decode(DecodeFailure::Value))
+        }
+    }
+
     /// A broken invariant of this crate.
-    pub const fn bug(what: &'static str) -> Self {
-        Self::new(ErrorKind::Bug(what))
+    pub fn bug(what: &'static str) -> Self {
+        Self::with_text(ErrorKind::Bug, what)
     }
 
     /// No node could be reached; `causes` are the last errors of those tried.
@@ -262,6 +290,38 @@ impl Error {
     pub fn server(&self) -> Option<&ServerError> {
         match self.detail.as_deref() {
             Some(Detail::Server(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The value that could not be bound, for [`EncodeFailure::Value`].
+    pub fn bind_error(&self) -> Option<&BindError> {
+        match self.detail.as_deref() {
+            Some(Detail::Bind(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The request that could not be written, for [`EncodeFailure::Request`].
+    pub fn encode_error(&self) -> Option<EncodeError> {
+        match self.detail.as_deref() {
+            Some(Detail::Encode(error)) => Some(*error),
+            _ => None,
+        }
+    }
+
+    /// The response that could not be read, for [`DecodeFailure::Response`].
+    pub fn parse_error(&self) -> Option<ParseError> {
+        match self.detail.as_deref() {
+            Some(Detail::Parse(error)) => Some(*error),
+            _ => None,
+        }
+    }
+
+    /// The row that could not be decoded, for [`DecodeFailure::Value`].
+    pub fn row_error(&self) -> Option<&RowError> {
+        match self.detail.as_deref() {
+            Some(Detail::Row(error)) => Some(error),
             _ => None,
         }
     }
@@ -329,7 +389,11 @@ const NOWHERE: u16 = u16::MAX;
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.kind, self.detail.as_deref()) {
-            (_, Some(Detail::Server(error))) => write!(f, "{error}"),
+            (_, Some(Detail::Server(error))) => error.fmt(f),
+            (_, Some(Detail::Encode(error))) => error.fmt(f),
+            (_, Some(Detail::Parse(error))) => error.fmt(f),
+            (_, Some(Detail::Bind(error))) => error.fmt(f),
+            (_, Some(Detail::Row(error))) => error.fmt(f),
             (ErrorKind::Unreachable, Some(Detail::History(causes))) => {
                 f.write_str("no node could be reached")?;
                 for (index, cause) in causes.iter().enumerate() {
@@ -391,9 +455,9 @@ impl fmt::Display for Summary {
                 LimitField::Nodes => "the cluster has more nodes than the limit",
                 LimitField::PreparedStatements => "too many prepared statements",
             },
-            ErrorKind::Encode(EncodeFailure::Request(error)) => return write!(f, "{error}"),
+            ErrorKind::Encode(EncodeFailure::Request) => "the request cannot be encoded",
             ErrorKind::Encode(EncodeFailure::Value) => "a value cannot be encoded",
-            ErrorKind::Decode(DecodeFailure::Response(error)) => return write!(f, "{error}"),
+            ErrorKind::Decode(DecodeFailure::Response) => "the response cannot be decoded",
             ErrorKind::Decode(DecodeFailure::Value) => "a value cannot be decoded",
             ErrorKind::ApiMisuse(how) => match how {
                 ApiMisuse::SessionClosed => "the session is closed",
@@ -406,7 +470,7 @@ impl fmt::Display for Summary {
                 ConfigProblem::Keyspace => "not a keyspace name",
                 ConfigProblem::OutOfRange => "a setting is out of its range",
             },
-            ErrorKind::Bug(what) => return write!(f, "bug in messina: {what}"),
+            ErrorKind::Bug => "bug in messina",
         };
         f.write_str(phrase)
     }
@@ -438,13 +502,19 @@ impl From<PeerMisbehaved> for Error {
 
 impl From<EncodeError> for Error {
     fn from(error: EncodeError) -> Self {
-        Self::new(ErrorKind::Encode(EncodeFailure::Request(error)))
+        Self::detailed(
+            ErrorKind::Encode(EncodeFailure::Request),
+            Detail::Encode(error),
+        )
     }
 }
 
 impl From<ParseError> for Error {
     fn from(error: ParseError) -> Self {
-        Self::new(ErrorKind::Decode(DecodeFailure::Response(error)))
+        Self::detailed(
+            ErrorKind::Decode(DecodeFailure::Response),
+            Detail::Parse(error),
+        )
     }
 }
 

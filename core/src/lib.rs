@@ -9,8 +9,8 @@
 //! | 2 drive | [`drive`] | the only place with `Context`, `Waker` and the lock; generic over [`drive::Transport`] |
 //! | 3 transports | other crates | sockets, timers, clock |
 //!
-//! Beside them stand the small modules that every layer may use: [`config`], [`error`], [`time`],
-//! `rng`, `sync`.
+//! Beside them stand the small modules that every layer may use: [`config`], [`error`], [`target`],
+//! [`time`], `rng`, `seeded`, `sync`, `trace`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,10 +23,16 @@ pub mod config;
 pub mod conn;
 pub mod drive;
 pub mod error;
+pub mod exec;
 mod rng;
 pub mod routing;
+mod seeded;
 mod sync;
+pub mod target;
+#[cfg(feature = "test-util")]
+pub mod testing;
 pub mod time;
+mod trace;
 pub mod types;
 pub mod wire;
 

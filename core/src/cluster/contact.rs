@@ -13,10 +13,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use super::{ConnectionId, LookupId};
-use crate::drive::transport::{Endpoint, Name, Resolved};
 use crate::error::{
     Error, ErrorKind, LinkError, LinkErrorKind, PeerIncompatible, PeerMisbehaved, TimeoutKind,
 };
+use crate::target::{Endpoint, Name, Resolved};
 use crate::time::Instant;
 use crate::wire::response::ErrorCode;
 

@@ -11,7 +11,7 @@ use super::control::{EVENTS, Role};
 use super::engine::{Engine, Link, Owner, Phase};
 use super::pool::Pool;
 use super::{ConnectionId, LookupId, Output};
-use crate::drive::transport::{Endpoint, Steering, Target};
+use crate::target::{Endpoint, Steering, Target};
 use crate::routing::NodeIdx;
 use crate::time::Instant;
 

@@ -15,6 +15,7 @@ mod found;
 mod links;
 mod nodes;
 mod pool;
+pub mod prepared;
 mod readings;
 mod reconnect;
 mod rows;
@@ -34,10 +35,10 @@ use bytes::Bytes;
 
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
-use crate::drive::transport::{Name, Resolved, Target};
 use crate::error::{Error, LinkError};
 use crate::routing::{NodeIdx, ShardIdx, TableRef, View};
 use crate::sync::Shared;
+use crate::target::{Name, Resolved, Target};
 use crate::wire::Opcode;
 
 pub use engine::Engine;

@@ -21,10 +21,10 @@ use super::steering::{
 };
 use crate::config::{PoolConfig, PoolSize};
 use crate::conn::extensions::{Agreed, ShardAwarePorts};
-use crate::drive::transport::{Endpoint, Security, Steering, SteeringKind};
 use crate::error::{Error, ErrorKind, LinkErrorKind};
 use crate::rng::SmallRng;
 use crate::routing::{ShardIdx, ShardMap, SourcePorts};
+use crate::target::{Endpoint, Security, Steering, SteeringKind};
 use crate::time::Instant;
 
 /// What the pools of a session have in common.

@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::found::{ClusterFacts, Found, NodeRow};
 use crate::config::Limits;
-use crate::drive::transport::Endpoint;
 use crate::routing::{
     KeyspaceSpec, NodeIdx, NodeSpec, NodesChange, Partitioner, RoutingLimits, TableSpec, ViewWriter,
 };
+use crate::target::Endpoint;
 
 /// What is known of the cluster.
 #[derive(Debug)]

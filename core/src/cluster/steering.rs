@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use crate::drive::transport::Endpoint;
+use crate::target::Endpoint;
 use crate::routing::{ShardIdx, SourcePorts};
 use crate::time::Instant;
 

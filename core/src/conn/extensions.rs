@@ -53,6 +53,10 @@ pub mod key {
     pub const DRIVER_NAME: &str = "DRIVER_NAME";
     /// The client's version.
     pub const DRIVER_VERSION: &str = "DRIVER_VERSION";
+    /// The application's name.
+    pub const APPLICATION_NAME: &str = "APPLICATION_NAME";
+    /// The application's version.
+    pub const APPLICATION_VERSION: &str = "APPLICATION_VERSION";
     /// One value for all connections of a session.
     pub const SESSION_ID: &str = "SESSION_ID";
 }

@@ -163,9 +163,7 @@ impl<S: Default> Connection<S> {
         if self.draining {
             return Err(Refused::Closed(caller, closed_by_us()));
         }
-        let room = self.streams.available() > self.waiters.granted();
-        let pending = self.output.len();
-        if !room || (pending > 0 && pending >= self.limits.pending_bytes) {
+        if self.room() <= self.waiters.granted() {
             return Err(Refused::Full(caller));
         }
         self.put(caller, give_up_at, request, body)
@@ -183,6 +181,11 @@ impl<S: Default> Connection<S> {
             Some(error) => Err(Refused::Closed(caller, error.clone())),
             None => self.put(caller, give_up_at, request, body),
         }
+    }
+
+    /// A grant was not used: the next waiter gets it.
+    pub fn pass_on(&mut self, mut tell: impl FnMut(S)) {
+        self.grant(&mut tell);
     }
 
     fn put<E: From<EncodeError>>(
@@ -218,13 +221,22 @@ impl<S: Default> Connection<S> {
         Ok(key)
     }
 
-    /// Joins the queue for a stream id. Gives the caller's part back when the queue is full.
-    pub fn wait(&mut self, caller: S, give_up_at: Instant) -> Result<Ticket, (S, Error)> {
+    /// Joins the queue for a stream id. Gives the caller's part back when the queue is full. If
+    /// there is room by now the grant comes at once: the caller is told like any other.
+    pub fn wait(
+        &mut self,
+        caller: S,
+        give_up_at: Instant,
+        mut tell: impl FnMut(S),
+    ) -> Result<Ticket, (S, Error)> {
         if let Some(error) = &self.over {
             return Err((caller, error.clone()));
         }
         match self.waiters.join(caller, give_up_at) {
-            Ok(ticket) => Ok(ticket),
+            Ok(ticket) => {
+                self.grant(&mut tell);
+                Ok(ticket)
+            }
             Err(caller) => Err((caller, Error::new(ErrorKind::Limit(LimitField::Waiting)))),
         }
     }
@@ -433,8 +445,9 @@ impl<S: Default> Connection<S> {
 
     /// Swaps the waiting output with `buffer`, which must be empty: the task writes one while
     /// callers fill the other.
-    pub const fn swap_output(&mut self, buffer: &mut BytesMut) {
+    pub fn swap_output(&mut self, buffer: &mut BytesMut, mut tell: impl FnMut(S)) {
         core::mem::swap(&mut self.output, buffer);
+        self.grant(&mut tell);
     }
 
     /// The link took `len` bytes.
@@ -497,9 +510,18 @@ impl<S: Default> Connection<S> {
     }
 
     fn grant(&mut self, tell: &mut impl FnMut(S)) {
-        self.waiters.grant(self.streams.available(), |caller| {
-            tell(core::mem::take(caller))
-        });
+        let room = self.room();
+        self.waiters
+            .grant(room, |caller| tell(core::mem::take(caller)));
+    }
+
+    /// How many more requests may be taken, grants included.
+    fn room(&self) -> u16 {
+        let pending = self.output.len();
+        if pending > 0 && pending >= self.limits.pending_bytes {
+            return 0;
+        }
+        self.streams.available()
     }
 }
 

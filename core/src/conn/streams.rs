@@ -33,6 +33,7 @@ impl SlotKey {
 
 /// What an answer from the wire met.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Delivery<S> {
     /// Its caller, who must be told.
     Caller(S),
@@ -44,6 +45,7 @@ pub enum Delivery<S> {
 
 /// What a caller finds in its slot.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Progress<'a, S> {
     /// No answer yet; the caller's own part of the slot.
     Pending(&'a mut S),

@@ -13,6 +13,7 @@ pub struct Ticket(u64);
 
 /// What a waiter finds.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Turn<'a, S> {
     /// Not yet; the waiter's own part.
     Waiting(&'a mut S),

@@ -1,7 +1,25 @@
 //! The only async code: it pumps the state machines of the layers below over a [`Transport`].
+//!
+//! [`start`] makes a [`Session`] and its [`Driver`]. The driver yields a [`ConnectionTask`] for
+//! each connection; the platform runs them where it likes. Nothing here spawns.
 
+mod cell;
+mod connection_task;
+mod driver;
+mod exchange;
+mod hub;
+mod rows;
+mod session;
+mod statement;
+mod status;
 pub mod transport;
 
+pub use connection_task::ConnectionTask;
+pub use driver::{Driver, start};
+pub use rows::{QueryResult, RequestInfo, Rows};
+pub use session::{Pager, Route, Session};
+pub use statement::{Prepared, Statement, StatementOptions};
+pub use status::{ConnectionStatus, NodeStatus, Status};
 pub use transport::{
     Clock, Endpoint, Link, Name, Resolved, Security, Steering, SteeringKind, Target, Timer,
     Transport,

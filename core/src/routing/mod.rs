@@ -23,7 +23,6 @@ mod murmur3;
 mod plan;
 mod planner;
 mod ring;
-mod seeded;
 mod shard;
 mod tablet;
 mod tablet_cache;

@@ -6,7 +6,7 @@
 //! nothing refers to it any more. There are never more indexes than `nodes_max`.
 
 use super::ShardMap;
-use super::seeded::SeededState;
+use crate::seeded::SeededState;
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ impl NodeIdx {
         self.0
     }
 
-    fn at(place: usize) -> Option<Self> {
+    pub(crate) fn at(place: usize) -> Option<Self> {
         u16::try_from(place).ok().and_then(Self::from_value)
     }
 

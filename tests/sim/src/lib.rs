@@ -1,7 +1,8 @@
 //! A simulated ScyllaDB cluster.
 //!
 //! [`node`] is the cluster itself: sans-IO, deterministic, with its own codec and no dependency on
-//! the driver. [`tcp`] serves it on loopback addresses to any CQL driver; [`control`] is the
+//! the driver. [`link`] runs the whole driver against it in memory, under virtual time. [`tcp`]
+//! serves it on loopback addresses to any CQL driver; [`control`] is the
 //! line protocol by which tests and operators break it.
 //!
 //! ```
@@ -25,5 +26,6 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod link;
 pub mod node;
 pub mod tcp;

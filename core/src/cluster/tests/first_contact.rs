@@ -7,9 +7,9 @@ use super::answers;
 use super::world::{Behaviour, World, config, node, peer_row};
 use crate::cluster::Input;
 use crate::config::Config;
-use crate::drive::transport::{Steering, SteeringKind};
 use crate::error::{ConfigProblem, ErrorKind, LinkErrorKind};
 use crate::routing::KeyspaceConsistency;
+use crate::target::{Steering, SteeringKind};
 use crate::wire::response::ErrorCode;
 
 #[test]

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use super::world::{Behaviour, World, config, node};
 use crate::config::PoolSize;
-use crate::drive::transport::{Endpoint, Steering, SteeringKind};
+use crate::target::{Endpoint, Steering, SteeringKind};
 use crate::routing::PortRange;
 use crate::time::Instant;
 

@@ -81,7 +81,7 @@ fn everything_is_read_again_now_and_then() {
 fn a_lost_control_connection_is_replaced_and_everything_read() {
     for seed in 0..5 {
         let nodes = vec![node(1), node(2), node(3)];
-        let steering = crate::drive::transport::SteeringKind::ExactPort;
+        let steering = crate::target::SteeringKind::ExactPort;
         let mut world = World::steered(nodes, config("10.0.0.1"), steering, seed);
         world.run_secs(2);
         let old = world.control();
@@ -109,7 +109,7 @@ fn a_lost_control_connection_is_replaced_and_everything_read() {
 fn a_mute_control_connection_costs_one_timeout() {
     for seed in 0..8 {
         let nodes = vec![node(1), node(2), node(3)];
-        let steering = crate::drive::transport::SteeringKind::ExactPort;
+        let steering = crate::target::SteeringKind::ExactPort;
         let mut world = World::steered(nodes, config("10.0.0.1"), steering, seed);
         world.run_secs(2);
         world.statements.clear();
@@ -397,7 +397,7 @@ fn a_table_that_was_made_anew_is_another_table() {
 fn a_run_repeats() {
     let run = |seed| {
         let nodes = vec![node(1), node(2), node(3)];
-        let steering = crate::drive::transport::SteeringKind::ExactPort;
+        let steering = crate::target::SteeringKind::ExactPort;
         let mut world = World::steered(nodes, config("10.0.0.1,10.0.0.2"), steering, seed);
         world.run_secs(5);
         world.cut(1);

@@ -17,10 +17,10 @@ use crate::cluster::{Assignment, ConnectionId, Engine, Input, Output, QuestionId
 use crate::config::Config;
 use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, Offer, ShardAwarePorts, Sharding, TabletsRouting};
-use crate::drive::transport::{Endpoint, Resolved, Security, Steering, SteeringKind, Target};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
 use crate::routing::{NodeIdx, ShardIdx, ShardMap, View};
 use crate::sync::Shared;
+use crate::target::{Endpoint, Resolved, Security, Steering, SteeringKind, Target};
 use crate::time::Instant;
 use crate::wire::{Opcode, ProtocolVersion};
 

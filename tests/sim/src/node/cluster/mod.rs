@@ -249,6 +249,11 @@ impl Cluster {
             .map(|connection| connection.shard)
     }
 
+    /// The node a connection leads to.
+    pub fn node_of_connection(&self, id: ConnectionId) -> Option<usize> {
+        self.connections.get(&id.0).map(|connection| connection.node)
+    }
+
     /// Number of open connections to a node.
     pub fn connection_count(&self, node: usize) -> usize {
         self.connections

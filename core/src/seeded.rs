@@ -9,13 +9,13 @@ use core::hash::{BuildHasher, Hasher};
 
 /// Makes hashers that all start from one seed.
 #[derive(Clone, Debug)]
-pub(super) struct SeededState {
+pub(crate) struct SeededState {
     start: u64,
     factor: u64,
 }
 
 impl SeededState {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         // Odd, so that multiplying by it loses nothing.
         Self {
             start: mix(seed),
@@ -37,7 +37,7 @@ impl BuildHasher for SeededState {
 
 /// One hash in the making.
 #[derive(Clone, Debug)]
-pub(super) struct SeededHasher {
+pub(crate) struct SeededHasher {
     hash: u64,
     factor: u64,
 }

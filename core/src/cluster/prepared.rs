@@ -1,0 +1,280 @@
+//! Prepared statements: everything an execution needs in one object, so that the hot path looks
+//! nothing up by name.
+//!
+//! What may change while the statement lives, the result's metadata id and columns, stands in one
+//! snapshot and changes as one unit: a request pins it once for encoding and decoding.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+
+use crate::conn::extensions::Agreed;
+use crate::routing::{TableRef, Token, View};
+use crate::seeded::SeededState;
+use crate::sync::{Shared, Snapshot};
+use crate::types::{ColumnSpec, ResultMetadata};
+use crate::wire::response::{Prepared as PreparedBody, RowsMetadata};
+use crate::wire::{ParseError, Values};
+
+/// A statement that a server has prepared.
+pub struct PreparedStatement {
+    text: Box<str>,
+    id: Bytes,
+    markers: ResultMetadata,
+    key_indexes: Box<[u16]>,
+    is_lwt: bool,
+    result: Snapshot<ResultShape>,
+    /// The table it is for, as last found in a view.
+    table: Snapshot<Option<TableRef>>,
+}
+
+/// The columns of a statement's rows and the id the server knows them by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultShape {
+    /// The id; opaque. `None` if the server has not told one.
+    pub metadata_id: Option<Bytes>,
+    /// The columns; none for statements without rows, and for some whose rows are known only when
+    /// they come.
+    pub columns: ResultMetadata,
+}
+
+impl ResultShape {
+    fn parse(id: Option<&[u8]>, metadata: &RowsMetadata<'_>) -> Result<Self, ParseError> {
+        let columns = match metadata.columns {
+            Some(columns) => ResultMetadata::parse(columns)?,
+            None => ResultMetadata::default(),
+        };
+        Ok(Self {
+            metadata_id: id.map(Bytes::copy_from_slice),
+            columns,
+        })
+    }
+
+    /// Whether the server may leave column metadata out: only if it would tell of a change, and
+    /// we hold columns to decode with.
+    pub fn may_skip_metadata(&self, agreed: &Agreed) -> bool {
+        agreed.metadata_id && self.metadata_id.is_some() && !self.columns.columns().is_empty()
+    }
+}
+
+impl PreparedStatement {
+    /// Takes the body of a PREPARED result that came on a connection.
+    pub fn parse(text: &str, body: &PreparedBody<'_>, agreed: &Agreed) -> Result<Self, ParseError> {
+        let shape = ResultShape::parse(body.result_metadata_id, &body.result)?;
+        Ok(Self {
+            text: text.into(),
+            id: Bytes::copy_from_slice(body.id),
+            markers: ResultMetadata::parse(body.bound.columns)?,
+            key_indexes: body.bound.key_indexes.iter().collect(),
+            is_lwt: agreed.is_lwt(body.bound.flags),
+            result: Snapshot::new(Shared::new(shape)),
+            table: Snapshot::new(Shared::new(None)),
+        })
+    }
+
+    /// The statement's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The id to execute by.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+
+    /// The bind markers.
+    pub fn markers(&self) -> &[ColumnSpec] {
+        self.markers.columns()
+    }
+
+    /// Positions of the markers that form the partition key, in the key's order; empty if the key
+    /// is not wholly bound.
+    pub fn key_indexes(&self) -> &[u16] {
+        &self.key_indexes
+    }
+
+    /// Whether the server marked it as conditional.
+    pub const fn is_lwt(&self) -> bool {
+        self.is_lwt
+    }
+
+    /// The current result columns and their id.
+    pub fn result(&self) -> Shared<ResultShape> {
+        self.result.load()
+    }
+
+    /// The keyspace and table of its markers, else of its result.
+    pub fn table_name(&self) -> Option<(Shared<str>, Shared<str>)> {
+        let result = self.result.load();
+        let key = self
+            .key_indexes
+            .first()
+            .map_or(0, |&index| usize::from(index));
+        let column = self
+            .markers()
+            .get(key)
+            .or_else(|| result.columns.columns().first())?;
+        Some((
+            Shared::clone(&column.keyspace),
+            Shared::clone(&column.table),
+        ))
+    }
+
+    /// The table in `view`; looked up by name only when the handle held is of no use any more.
+    pub fn table(&self, view: &View) -> Option<TableRef> {
+        let held = self.table.with(|held| *held);
+        if let Some(held) = held.filter(|&held| view.table(held).is_some()) {
+            return Some(held);
+        }
+        let (keyspace, name) = self.table_name()?;
+        let found = view
+            .table_by_name(&keyspace, &name)
+            .map(|table| table.handle());
+        if found != held {
+            self.table.store(Shared::new(found));
+        }
+        found
+    }
+
+    /// The token of the partition that these values address. `None` where the key is not wholly
+    /// bound, holds null or unset, or the table's partitioner is unknown; such requests are sent
+    /// without routing.
+    pub fn token(
+        &self,
+        view: &View,
+        values: Values<'_>,
+    ) -> Result<Option<Token>, crate::routing::KeyError> {
+        let (Some(table), false) = (self.table(view), self.key_indexes.is_empty()) else {
+            return Ok(None);
+        };
+        let Some(partitioner) = view.table(table).and_then(|table| table.partitioner()) else {
+            return Ok(None);
+        };
+        let component = |&index: &u16| values.get(index).and_then(|value| value.bytes());
+        if self
+            .key_indexes
+            .iter()
+            .any(|index| component(index).is_none())
+        {
+            return Ok(None);
+        }
+        let components = self.key_indexes.iter().filter_map(component);
+        partitioner.token(components).map(Some)
+    }
+
+    /// The server prepared the statement anew. Columns replace none, none never replace columns.
+    pub fn handle_prepared(&self, body: &PreparedBody<'_>) -> Result<(), ParseError> {
+        let shape = ResultShape::parse(body.result_metadata_id, &body.result)?;
+        self.replace(shape);
+        Ok(())
+    }
+
+    /// Rows came with columns of their own, and perhaps with a new id for them.
+    pub fn handle_rows(&self, id: Option<&[u8]>, columns: &ResultMetadata) {
+        let held = self.result.load();
+        let metadata_id = match id {
+            Some(id) => Some(Bytes::copy_from_slice(id)),
+            None if held.columns.columns().is_empty() => held.metadata_id.clone(),
+            None => return,
+        };
+        self.replace(ResultShape {
+            metadata_id,
+            columns: columns.clone(),
+        });
+    }
+
+    fn replace(&self, shape: ResultShape) {
+        let held = self.result.load();
+        let loses = shape.columns.columns().is_empty() && !held.columns.columns().is_empty();
+        if !loses && *held != shape {
+            self.result.store(Shared::new(shape));
+        }
+    }
+}
+
+impl fmt::Debug for PreparedStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedStatement")
+            .field("text", &self.text)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Statements by text, bounded; the one that was not used for longest makes room.
+#[derive(Debug)]
+pub struct PreparedCache {
+    by_text: HashMap<Box<str>, Entry, SeededState>,
+    max: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    statement: Shared<PreparedStatement>,
+    used: u64,
+}
+
+impl PreparedCache {
+    /// Keeps at most `max` statements; `seed` protects against texts made to collide.
+    pub fn new(max: usize, seed: u64) -> Self {
+        Self {
+            by_text: HashMap::with_hasher(SeededState::new(seed)),
+            max: max.max(1),
+            clock: 0,
+        }
+    }
+
+    /// A statement that was prepared before.
+    pub fn find(&mut self, text: &str) -> Option<Shared<PreparedStatement>> {
+        self.clock = self.clock.saturating_add(1);
+        let entry = self.by_text.get_mut(text)?;
+        entry.used = self.clock;
+        Some(Shared::clone(&entry.statement))
+    }
+
+    /// Keeps a statement. Gives back what had to leave, to be dropped outside any lock.
+    pub fn insert(
+        &mut self,
+        statement: Shared<PreparedStatement>,
+    ) -> Option<Shared<PreparedStatement>> {
+        self.clock = self.clock.saturating_add(1);
+        let mut evicted = None;
+        if self.by_text.len() >= self.max && !self.by_text.contains_key(statement.text()) {
+            // The order of the map does not show: uses are all different.
+            let oldest = self.by_text.iter().min_by_key(|(_, entry)| entry.used);
+            if let Some(text) = oldest.map(|(text, _)| text.clone()) {
+                evicted = self.by_text.remove(&text).map(|entry| entry.statement);
+            }
+        }
+        let entry = Entry {
+            statement: Shared::clone(&statement),
+            used: self.clock,
+        };
+        let replaced = self.by_text.insert(statement.text().into(), entry);
+        evicted.or_else(|| replaced.map(|entry| entry.statement))
+    }
+
+    /// Statements kept.
+    pub fn len(&self) -> usize {
+        self.by_text.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.by_text.is_empty()
+    }
+
+    /// All statements, by text.
+    pub fn statements(&self) -> Vec<Shared<PreparedStatement>> {
+        let mut all: Vec<_> = self
+            .by_text
+            .values()
+            .map(|entry| Shared::clone(&entry.statement))
+            .collect();
+        all.sort_by(|a, b| a.text().cmp(b.text()));
+        all
+    }
+}

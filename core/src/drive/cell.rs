@@ -1,0 +1,351 @@
+//! One open connection as callers see it: the lock around its state, and who has to be woken.
+//!
+//! Costs of one request here: two short locks (submit, take the answer) and one share of the lock
+//! that the connection task takes for each chunk it has read. Wakers are cloned, woken and dropped
+//! outside the lock only.
+//!
+//! The connection task is woken by a submitter when it is idle, or when the new request's deadline
+//! comes before its timer. While it is not idle it looks at the output by itself before it sleeps;
+//! both sides decide under the same lock, so no submission is missed.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroU16;
+use core::task::Waker;
+
+use bytes::BytesMut;
+
+use super::transport::Clock;
+use crate::cluster::ConnectionId;
+use crate::conn::extensions::Agreed;
+use crate::conn::{
+    Answer, Connection, ConnectionLimits, Outcome, Refused, RequestHead, SlotKey, Ticket, Turn,
+};
+use crate::error::Error;
+use crate::sync::{Gauge, Mutex, Poisoned, Shared, assert_unlocked};
+use crate::time::Instant;
+use crate::wire::EncodeError;
+
+/// What a caller leaves in its slot.
+pub(crate) type Caller = Option<Waker>;
+
+/// Wakers to be woken, gathered under a lock and woken after it.
+pub(crate) type Wakers = Vec<Waker>;
+
+/// An open connection, shared between its task and its callers.
+pub(crate) struct Cell {
+    id: ConnectionId,
+    agreed: Agreed,
+    source_port: Option<NonZeroU16>,
+    clock: Shared<dyn Clock>,
+    load: Load,
+    locked: Mutex<Locked>,
+}
+
+/// Requests under way, on a cache line of its own: planners of all cores read it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Load(Gauge);
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(super) struct Locked {
+    pub(super) connection: Connection<Caller>,
+    pub(super) task: TaskState,
+}
+
+/// What submitters need to know of the connection task.
+#[derive(Debug)]
+pub(super) struct TaskState {
+    /// Taken by whoever wakes the task; the task puts a new one before it sleeps.
+    pub(super) waker: Option<Waker>,
+    /// The task sleeps and does not know of any output.
+    pub(super) is_idle: bool,
+    /// When its timer will wake it.
+    pub(super) wakes_at: Instant,
+    /// The connection is to end; `true` lets requests under way finish.
+    pub(super) close: Option<bool>,
+}
+
+/// How a submission ended that was not refused for good.
+pub(crate) enum Submitted {
+    /// Under way.
+    Sent(SlotKey),
+    /// No stream id or no room now.
+    Full,
+}
+
+/// How a request stands.
+pub(crate) enum Standing {
+    /// No answer yet; the waker is in its slot.
+    Pending,
+    /// Answered or failed.
+    Done(Result<Answer, Error>),
+    /// Given up at its deadline.
+    Expired,
+}
+
+/// How a waiter stands.
+pub(crate) enum Standby {
+    /// Not yet.
+    Waiting,
+    /// An id is reserved for the caller: submit as granted.
+    Granted,
+    /// Given up at its deadline.
+    Expired,
+}
+
+impl Cell {
+    pub(crate) fn new(
+        id: ConnectionId,
+        agreed: Agreed,
+        source_port: Option<NonZeroU16>,
+        limits: ConnectionLimits,
+        clock: Shared<dyn Clock>,
+    ) -> Self {
+        let task = TaskState {
+            waker: None,
+            is_idle: false,
+            wakes_at: Instant::FAR_FUTURE,
+            close: None,
+        };
+        let connection = Connection::new(agreed.version, limits, clock.now());
+        Self {
+            id,
+            agreed,
+            source_port,
+            clock,
+            load: Load::default(),
+            locked: Mutex::new(Locked { connection, task }),
+        }
+    }
+
+    pub(crate) const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub(crate) const fn agreed(&self) -> &Agreed {
+        &self.agreed
+    }
+
+    pub(crate) const fn source_port(&self) -> Option<NonZeroU16> {
+        self.source_port
+    }
+
+    /// Stream ids in use, as of the last change.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.load.0.load()
+    }
+
+    /// Stream ids that wait for late answers.
+    pub(crate) fn orphans(&self) -> u16 {
+        self.locked
+            .with(|locked| locked.connection.orphans())
+            .unwrap_or(0)
+    }
+
+    /// Submits a request. `granted` takes the id reserved for a waiter.
+    pub(crate) fn submit(
+        &self,
+        waker: Waker,
+        give_up_at: Instant,
+        head: RequestHead,
+        granted: bool,
+        body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
+    ) -> Result<Submitted, Error> {
+        assert_unlocked();
+        let mut wakers = Wakers::new();
+        let outcome = self.with(|locked| {
+            let connection = &mut locked.connection;
+            let outcome = if granted {
+                connection.submit_granted(Some(waker), give_up_at, head, body)
+            } else {
+                connection.submit(Some(waker), give_up_at, head, body)
+            };
+            match outcome {
+                Ok(_) => wakers.extend(locked.task.take_waker(give_up_at)),
+                Err(_) if granted => connection.pass_on(|caller| wakers.extend(caller)),
+                Err(_) => {}
+            }
+            outcome
+        })?;
+        wake_all(&mut wakers);
+        match outcome {
+            Ok(key) => Ok(Submitted::Sent(key)),
+            Err(Refused::Full(_)) => Ok(Submitted::Full),
+            Err(Refused::Closed(_, error)) => Err(error),
+            Err(Refused::Encode(_, error)) => Err(error.into()),
+        }
+    }
+
+    /// Joins the queue for a stream id.
+    pub(crate) fn wait(&self, waker: Waker, give_up_at: Instant) -> Result<Ticket, Error> {
+        assert_unlocked();
+        let mut wakers = Wakers::new();
+        let joined = self.with(|locked| {
+            let tell = |caller: Caller| wakers.extend(caller);
+            let joined = locked.connection.wait(Some(waker), give_up_at, tell);
+            if joined.is_ok() {
+                wakers.extend(locked.task.take_waker_for_deadline(give_up_at));
+            }
+            joined
+        })?;
+        wake_all(&mut wakers);
+        joined.map_err(|(_waker, error)| error)
+    }
+
+    /// How it stands with a waiter; replaces its waker if it has changed.
+    pub(crate) fn poll_turn(&self, ticket: Ticket, waker: &Waker) -> Result<Standby, Error> {
+        let stale = self.with(|locked| {
+            Ok::<_, Error>(match locked.connection.poll_turn(ticket)? {
+                Turn::Waiting(Some(held)) if held.will_wake(waker) => Some(Standby::Waiting),
+                Turn::Waiting(_) => None,
+                Turn::Granted => Some(Standby::Granted),
+                Turn::Expired => Some(Standby::Expired),
+            })
+        })??;
+        if let Some(standby) = stale {
+            return Ok(standby);
+        }
+        let mut fresh = Some(waker.clone());
+        self.with(|locked| {
+            Ok(match locked.connection.poll_turn(ticket)? {
+                Turn::Waiting(held) => {
+                    core::mem::swap(held, &mut fresh);
+                    Standby::Waiting
+                }
+                Turn::Granted => Standby::Granted,
+                Turn::Expired => Standby::Expired,
+            })
+        })?
+    }
+
+    /// A waiter gives up its place.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        assert_unlocked();
+        let mut wakers = Wakers::new();
+        let left = self.with(|locked| {
+            locked
+                .connection
+                .leave(ticket, |caller| wakers.extend(caller))
+        });
+        wake_all(&mut wakers);
+        drop(left);
+    }
+
+    /// How it stands with a request; replaces its waker if it has changed.
+    pub(crate) fn poll_answer(&self, key: SlotKey, waker: &Waker) -> Result<Standing, Error> {
+        let mut wakers = Wakers::new();
+        let first = self.with(|locked| {
+            look(locked, key, &mut wakers, |held| {
+                held.as_ref().is_some_and(|held| held.will_wake(waker))
+            })
+        });
+        wake_all(&mut wakers);
+        if let Some(standing) = first? {
+            return Ok(standing);
+        }
+        let mut fresh = Some(waker.clone());
+        let second = self.with(|locked| {
+            look(locked, key, &mut wakers, |held| {
+                core::mem::swap(held, &mut fresh);
+                true
+            })
+        });
+        wake_all(&mut wakers);
+        Ok(second?.unwrap_or(Standing::Pending))
+    }
+
+    /// The caller gives its request up.
+    pub(crate) fn cancel(&self, key: SlotKey) {
+        assert_unlocked();
+        let now = self.clock.now();
+        let mut wakers = Wakers::new();
+        let held = self.with(|locked| {
+            locked
+                .connection
+                .cancel(key, now, |caller| wakers.extend(caller))
+        });
+        wake_all(&mut wakers);
+        drop(held);
+    }
+
+    /// The connection is to end.
+    pub(crate) fn request_close(&self, drain: bool) {
+        assert_unlocked();
+        let task = self.with(|locked| {
+            let already = locked.task.close.unwrap_or(true);
+            locked.task.close = Some(drain && already);
+            if drain {
+                locked.connection.drain();
+            }
+            locked.task.waker.take()
+        });
+        if let Ok(Some(task)) = task {
+            task.wake();
+        }
+    }
+
+    /// Runs `action` under the lock and publishes the load afterwards.
+    pub(super) fn with<R>(&self, action: impl FnOnce(&mut Locked) -> R) -> Result<R, Error> {
+        self.locked
+            .with(|locked| {
+                let result = action(locked);
+                self.load.0.store(u32::from(locked.connection.in_use()));
+                result
+            })
+            .map_err(|Poisoned| Error::bug("a connection's lock is poisoned"))
+    }
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cell")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TaskState {
+    /// The task's waker if it must hear of new output.
+    fn take_waker(&mut self, give_up_at: Instant) -> Option<Waker> {
+        if !self.is_idle {
+            return self.take_waker_for_deadline(give_up_at);
+        }
+        self.is_idle = false;
+        self.waker.take()
+    }
+
+    /// The task's waker if its timer would come too late.
+    fn take_waker_for_deadline(&mut self, give_up_at: Instant) -> Option<Waker> {
+        if give_up_at >= self.wakes_at {
+            return None;
+        }
+        self.is_idle = false;
+        self.waker.take()
+    }
+}
+
+/// One look at a slot. `keep` sees the waker of a pending request and says whether it may stay;
+/// `None` if it may not.
+fn look(
+    locked: &mut Locked,
+    key: SlotKey,
+    wakers: &mut Wakers,
+    keep: impl FnOnce(&mut Caller) -> bool,
+) -> Option<Standing> {
+    match locked
+        .connection
+        .poll_answer(key, |caller| wakers.extend(caller))
+    {
+        Outcome::Pending(held) => keep(held).then_some(Standing::Pending),
+        Outcome::Done(outcome) => Some(Standing::Done(outcome)),
+        Outcome::Expired => Some(Standing::Expired),
+    }
+}
+
+/// Wakes and drops what was gathered under a lock.
+pub(crate) fn wake_all(wakers: &mut Wakers) {
+    assert_unlocked();
+    wakers.drain(..).for_each(Waker::wake);
+}

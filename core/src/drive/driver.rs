@@ -1,0 +1,400 @@
+//! Pumps the control plane: carries out what the engine wants and tells it what happened.
+//!
+//! The driver spawns nothing. [`Driver::next_connection`] yields connection tasks and the platform
+//! runs them where it likes; between two of them it does everything else the engine asks for.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use super::cell::Cell;
+use super::connection_task::ConnectionTask;
+use super::exchange::{Exchange, Exchanged};
+use super::hub::{Hub, Pools, Report, session_closed};
+use super::session::Session;
+use super::transport::{Clock, Timer, Transport};
+use crate::cluster::{Assignment, ConnectionId, Engine, Input, LookupId, Output, QuestionId};
+use crate::config::Config;
+use crate::conn::RequestHead;
+use crate::conn::extensions::key;
+use crate::conn::negotiate::HandshakeConfig;
+use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
+use crate::rng::SmallRng;
+use crate::sync::Shared;
+use crate::time::Instant;
+
+/// Makes a session and the driver behind it. Nothing happens until the driver is polled; then
+/// [`Session::ready`] tells when the session can be used.
+///
+/// `random` is read once, for the seed of everything that is drawn later: the same seed on the
+/// same transport means the same run.
+///
+/// Fails with [`ErrorKind::Config`] if a setting cannot work.
+pub fn start<T: Transport>(
+    config: Config,
+    transport: T,
+    random: &mut impl rand_core::Rng,
+) -> Result<(Session, Driver<T>), Error> {
+    config.check()?;
+    let mut rng = SmallRng::from_source(random);
+    let clock: Shared<dyn Clock> = shared_clock(transport.clock());
+    let now = clock.now();
+    let config = Shared::new(config);
+    let engine = Engine::new(
+        Shared::clone(&config),
+        transport.steering(),
+        transport.security(),
+        rng.next_u64(),
+        now,
+    );
+    let session_id = uuid::Builder::from_random_bytes(random_bytes(&mut rng)).into_uuid();
+    let handshake = handshake(&config, session_id);
+    let hub = Shared::new(Hub::new(
+        config,
+        clock,
+        engine.view(),
+        engine.status(),
+        rng.next_u64(),
+    ));
+    let session = Session::new(Shared::clone(&hub));
+    let timer = transport.timer();
+    let driver = Driver {
+        transport,
+        hub,
+        engine,
+        handshake,
+        timer,
+        armed: Instant::FAR_FUTURE,
+        lookups: Vec::new(),
+        questions: Vec::new(),
+        connections: Vec::new(),
+        assignments: Vec::new(),
+        is_over: false,
+    };
+    Ok((session, driver))
+}
+
+/// The control plane of a session. Dropping it ends the session: open connections are closed and
+/// whatever is under way fails.
+pub struct Driver<T: Transport> {
+    transport: T,
+    hub: Shared<Hub>,
+    engine: Engine,
+    handshake: HandshakeConfig,
+    timer: T::Timer,
+    armed: Instant,
+    lookups: Vec<(LookupId, T::Resolving)>,
+    questions: Vec<(QuestionId, Exchange<Vec<u8>>)>,
+    /// Connections whose task lives, by id; the cell once they are open.
+    connections: Vec<(ConnectionId, Stand)>,
+    assignments: Vec<Assignment>,
+    is_over: bool,
+}
+
+/// How far a connection has come.
+#[derive(Debug)]
+enum Stand {
+    Connecting,
+    /// Given up before it was open: closed as soon as it is.
+    Unwanted,
+    Open(Shared<Cell>),
+}
+
+impl<T: Transport> Driver<T> {
+    /// The next connection to run, or `None` when the session is over and every connection has
+    /// ended. To be called in a loop; dropping the future between loses nothing.
+    pub async fn next_connection(&mut self) -> Option<ConnectionTask<T>> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// The same as a poll function.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionTask<T>>> {
+        for _ in 0..STEPS_PER_POLL {
+            let now = self.hub.clock().now();
+            if let Some(output) = self.engine.poll() {
+                if let Some(task) = self.carry_out(now, output) {
+                    return Poll::Ready(Some(task));
+                }
+                continue;
+            }
+            if self.is_over && self.connections.is_empty() {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(input) = self.poll_input(cx, now) else {
+                return Poll::Pending;
+            };
+            if let Some(input) = input {
+                self.engine.handle(now, input);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// What happened next: a report, a look-up, an answer, or (`None`) nothing but time.
+    fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Option<Input>> {
+        if let Poll::Ready(report) = self.hub.poll_report(cx) {
+            return Poll::Ready(self.heard(report));
+        }
+        let resolved = take_ready(&mut self.lookups, cx);
+        if let Some((id, result)) = resolved {
+            return Poll::Ready(Some(Input::Resolved { id, result }));
+        }
+        if let Some((id, outcome)) = take_ready(&mut self.questions, cx) {
+            let answer = match outcome {
+                Exchanged::Answer(answer) => Ok(answer),
+                Exchanged::Full => Err(Error::new(ErrorKind::Busy)),
+                Exchanged::Failed(error) => Err(error),
+            };
+            return Poll::Ready(Some(Input::Answered { id, answer }));
+        }
+        self.poll_time(cx, now)
+    }
+
+    fn poll_time(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Option<Input>> {
+        let Some(due) = self.engine.poll_timeout() else {
+            if self.armed < Instant::FAR_FUTURE {
+                self.armed = Instant::FAR_FUTURE;
+                self.timer.arm(None);
+            }
+            return Poll::Pending;
+        };
+        if due <= now {
+            self.armed = Instant::FAR_FUTURE;
+            self.engine.handle_timeout(now);
+            return Poll::Ready(None);
+        }
+        if due != self.armed {
+            self.armed = due;
+            self.timer.arm(Some(due));
+        }
+        match self.timer.poll_fired(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => {
+                // Fired early: armed again by the next round.
+                self.armed = Instant::FAR_FUTURE;
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn heard(&mut self, report: Report) -> Option<Input> {
+        Some(match report {
+            Report::Connected(cell) => {
+                let id = cell.id();
+                let place = self.place(id)?;
+                let stand = &mut self.connections.get_mut(place)?.1;
+                if matches!(stand, Stand::Unwanted) {
+                    cell.request_close(false);
+                    *stand = Stand::Open(cell);
+                    return None;
+                }
+                let (agreed, source_port) = (*cell.agreed(), cell.source_port());
+                *stand = Stand::Open(cell);
+                Input::Connected {
+                    id,
+                    agreed,
+                    source_port,
+                }
+            }
+            Report::ConnectFailed(id, error) => {
+                self.forget(id)?;
+                Input::ConnectFailed { id, error }
+            }
+            Report::Closed(id, error) => {
+                self.forget(id)?;
+                self.publish_pools();
+                Input::Closed { id, error }
+            }
+            Report::Event(id, body) => Input::Event { id, body },
+            Report::Learned(tablet) => Input::Learned(tablet),
+            Report::Settle(id) => Input::Settle { id },
+            Report::Shutdown => {
+                self.end(session_closed());
+                Input::Shutdown
+            }
+        })
+    }
+
+    fn carry_out(&mut self, now: Instant, output: Output) -> Option<ConnectionTask<T>> {
+        match output {
+            Output::Connect { id, target, events } => {
+                let handshake = HandshakeConfig {
+                    events: events.to_vec(),
+                    ..self.handshake.clone()
+                };
+                if let Err(place) = self.connections.binary_search_by_key(&id, |(id, _)| *id) {
+                    self.connections.insert(place, (id, Stand::Connecting));
+                }
+                let hub = Shared::clone(&self.hub);
+                let handshake = Shared::new(handshake);
+                return Some(ConnectionTask::new(
+                    &self.transport,
+                    hub,
+                    id,
+                    target,
+                    handshake,
+                ));
+            }
+            Output::Resolve { id, name } => {
+                self.lookups.push((id, self.transport.resolve(&name)));
+            }
+            Output::Close { id, drain } => self.close(id, drain),
+            Output::Ask {
+                id,
+                on,
+                opcode,
+                body,
+            } => self.ask(now, id, on, opcode, body),
+            Output::Publish(view) => {
+                self.hub.view().store(view);
+                self.hub.set_summary(self.engine.status());
+            }
+            Output::Assign(assignments) => {
+                self.assignments = assignments;
+                self.publish_pools();
+            }
+            Output::Ready => self.hub.set_ready(),
+            Output::Failed(error) => self.end(error),
+            Output::Settled { id, agreed } => self.hub.set_settled(id, agreed),
+            Output::Warning(text) => crate::trace::warning!("{text}"),
+        }
+        None
+    }
+
+    fn ask(
+        &mut self,
+        now: Instant,
+        id: QuestionId,
+        on: ConnectionId,
+        opcode: crate::wire::Opcode,
+        body: Vec<u8>,
+    ) {
+        let Some(cell) = self.cell(on) else {
+            let answer = Err(LinkError::new(LinkErrorKind::ClosedByUs).into());
+            self.engine.handle(now, Input::Answered { id, answer });
+            return;
+        };
+        let give_up_at = now.saturating_add(self.hub.config().timeouts.control);
+        let exchange = Exchange::new(cell, RequestHead::new(opcode), give_up_at, true, body);
+        self.questions.push((id, exchange));
+    }
+
+    fn close(&mut self, id: ConnectionId, drain: bool) {
+        let Some(place) = self.place(id) else { return };
+        let Some((_, stand)) = self.connections.get_mut(place) else {
+            return;
+        };
+        match stand {
+            Stand::Open(cell) => cell.request_close(drain),
+            Stand::Connecting => *stand = Stand::Unwanted,
+            Stand::Unwanted => {}
+        }
+    }
+
+    /// The session is over: callers are refused, connections end.
+    fn end(&mut self, error: Error) {
+        self.is_over = true;
+        self.hub.set_over(error);
+        self.assignments.clear();
+        self.lookups.clear();
+        for place in 0..self.connections.len() {
+            if let Some((id, _)) = self.connections.get(place) {
+                self.close(*id, true);
+            }
+        }
+    }
+
+    fn publish_pools(&self) {
+        let pools = Pools::new(&self.assignments, |id| self.cell(id));
+        self.hub.pools().store(Shared::new(pools));
+    }
+
+    fn cell(&self, id: ConnectionId) -> Option<Shared<Cell>> {
+        match self.connections.get(self.place(id)?)? {
+            (_, Stand::Open(cell)) => Some(Shared::clone(cell)),
+            _ => None,
+        }
+    }
+
+    fn place(&self, id: ConnectionId) -> Option<usize> {
+        self.connections
+            .binary_search_by_key(&id, |(id, _)| *id)
+            .ok()
+    }
+
+    fn forget(&mut self, id: ConnectionId) -> Option<()> {
+        self.connections.remove(self.place(id)?);
+        Some(())
+    }
+}
+
+impl<T: Transport> Drop for Driver<T> {
+    fn drop(&mut self) {
+        self.end(session_closed());
+    }
+}
+
+impl<T: Transport> fmt::Debug for Driver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("connections", &self.connections.len())
+            .field("is_over", &self.is_over)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Polls all futures and takes the first that is ready.
+fn take_ready<K: Copy, F: Future + Unpin>(
+    futures: &mut Vec<(K, F)>,
+    cx: &mut Context<'_>,
+) -> Option<(K, F::Output)> {
+    for (place, (key, future)) in futures.iter_mut().enumerate() {
+        if let Poll::Ready(output) = Pin::new(future).poll(cx) {
+            let key = *key;
+            futures.swap_remove(place);
+            return Some((key, output));
+        }
+    }
+    None
+}
+
+/// What every connection says about this client.
+fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
+    let mut handshake = HandshakeConfig::new(config.protocol);
+    handshake.authenticator.clone_from(&config.authenticator);
+    handshake.tablets_max = config.tablets_max;
+    let mut option = |name: &str, value: &str| {
+        handshake.startup_options.push((name.into(), value.into()));
+    };
+    option(key::DRIVER_NAME, DRIVER_NAME);
+    option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
+    option(
+        key::SESSION_ID,
+        session_id.hyphenated().encode_lower(&mut [0; 36]),
+    );
+    if let Some(name) = &config.application_name {
+        option(key::APPLICATION_NAME, name);
+    }
+    if let Some(version) = &config.application_version {
+        option(key::APPLICATION_VERSION, version);
+    }
+    handshake
+}
+
+fn random_bytes(rng: &mut SmallRng) -> [u8; 16] {
+    let (high, low) = (rng.next_u64(), rng.next_u64());
+    ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
+}
+
+fn shared_clock(clock: impl Clock) -> Shared<dyn Clock> {
+    let boxed: alloc::boxed::Box<dyn Clock> = alloc::boxed::Box::new(clock);
+    Shared::from(boxed)
+}
+
+const DRIVER_NAME: &str = "messina";
+
+/// Outputs and inputs handled before others may run.
+const STEPS_PER_POLL: usize = 256;

@@ -1,0 +1,163 @@
+//! One request on one connection, as a future: submit at the first poll, take the answer at a
+//! later one. Dropping it makes the request an orphan of its connection.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use bytes::BytesMut;
+
+use super::cell::{Cell, Standby, Standing, Submitted};
+use crate::conn::extensions::Agreed;
+use crate::conn::{Answer, RequestHead, SlotKey, Ticket};
+use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
+use crate::sync::Shared;
+use crate::time::Instant;
+use crate::wire::EncodeError;
+
+/// Writes a request's body for a connection: what it agreed decides the layout. May be called
+/// more than once, and runs under the connection's lock, so it only writes.
+pub(crate) trait FrameBody {
+    fn put(&self, agreed: &Agreed, sink: &mut BytesMut) -> Result<(), EncodeError>;
+}
+
+/// A body that is encoded already.
+impl FrameBody for alloc::vec::Vec<u8> {
+    fn put(&self, _agreed: &Agreed, sink: &mut BytesMut) -> Result<(), EncodeError> {
+        sink.extend_from_slice(self);
+        Ok(())
+    }
+}
+
+/// What became of a request on one connection.
+#[derive(Debug)]
+pub(crate) enum Exchanged {
+    /// The answer.
+    Answer(Answer),
+    /// The connection has no room and the caller did not want to wait.
+    Full,
+    /// It failed.
+    Failed(Error),
+}
+
+/// A request on one connection.
+pub(crate) struct Exchange<B> {
+    cell: Shared<Cell>,
+    head: RequestHead,
+    give_up_at: Instant,
+    body: B,
+    state: State,
+}
+
+enum State {
+    /// Not polled yet. `wait` joins the queue when the connection is full.
+    New {
+        wait: bool,
+    },
+    Queued(Ticket),
+    Sent(SlotKey),
+    Done,
+}
+
+impl<B: FrameBody> Exchange<B> {
+    pub(crate) fn new(
+        cell: Shared<Cell>,
+        head: RequestHead,
+        give_up_at: Instant,
+        wait: bool,
+        body: B,
+    ) -> Self {
+        Self {
+            cell,
+            head,
+            give_up_at,
+            body,
+            state: State::New { wait },
+        }
+    }
+
+    fn submit(&mut self, cx: &mut Context<'_>, granted: bool) -> Result<Submitted, Error> {
+        let (cell, body) = (&self.cell, &self.body);
+        cell.submit(
+            cx.waker().clone(),
+            self.give_up_at,
+            self.head,
+            granted,
+            |sink| body.put(cell.agreed(), sink),
+        )
+    }
+
+    fn try_poll(&mut self, cx: &mut Context<'_>) -> Result<Poll<Exchanged>, Error> {
+        match self.state {
+            State::New { wait } => match self.submit(cx, false)? {
+                Submitted::Sent(key) => {
+                    self.state = State::Sent(key);
+                    Ok(Poll::Pending)
+                }
+                Submitted::Full if wait => {
+                    let ticket = self.cell.wait(cx.waker().clone(), self.give_up_at)?;
+                    self.state = State::Queued(ticket);
+                    Ok(Poll::Pending)
+                }
+                Submitted::Full => Ok(Poll::Ready(Exchanged::Full)),
+            },
+            State::Queued(ticket) => match self.cell.poll_turn(ticket, cx.waker())? {
+                Standby::Waiting => Ok(Poll::Pending),
+                Standby::Granted => match self.submit(cx, true)? {
+                    Submitted::Sent(key) => {
+                        self.state = State::Sent(key);
+                        Ok(Poll::Pending)
+                    }
+                    Submitted::Full => Err(Error::bug("a grant without a stream id")),
+                },
+                Standby::Expired => {
+                    self.state = State::Done;
+                    Err(timed_out(Applied::No))
+                }
+            },
+            State::Sent(key) => match self.cell.poll_answer(key, cx.waker())? {
+                Standing::Pending => Ok(Poll::Pending),
+                Standing::Done(outcome) => {
+                    self.state = State::Done;
+                    outcome.map(|answer| Poll::Ready(Exchanged::Answer(answer)))
+                }
+                Standing::Expired => {
+                    self.state = State::Done;
+                    // The bytes may be on their way still, whoever holds them now.
+                    Err(timed_out(Applied::Unknown))
+                }
+            },
+            State::Done => Err(Error::bug("an exchange was polled after its end")),
+        }
+    }
+}
+
+impl<B: FrameBody + Unpin> Future for Exchange<B> {
+    type Output = Exchanged;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Exchanged> {
+        let exchange = self.get_mut();
+        match exchange.try_poll(cx) {
+            Ok(poll) => poll,
+            Err(error) => {
+                // An error of the lock or of a closed connection leaves nothing to cancel.
+                exchange.state = State::Done;
+                Poll::Ready(Exchanged::Failed(error))
+            }
+        }
+    }
+}
+
+impl<B> Drop for Exchange<B> {
+    fn drop(&mut self) {
+        match self.state {
+            State::Sent(key) => self.cell.cancel(key),
+            State::Queued(ticket) => self.cell.leave(ticket),
+            State::New { .. } | State::Done => {}
+        }
+    }
+}
+
+const fn timed_out(applied: Applied) -> Error {
+    Error::new(ErrorKind::Timeout(TimeoutKind::Request)).with_applied(applied)
+}

@@ -1,0 +1,287 @@
+//! What a statement brought: rows that borrow from the response, and how the request went.
+//!
+//! A result keeps the response's bytes. Usually they are a slice of the chunk that was read, shared
+//! with other responses; a result kept for long can be cut loose with [`QueryResult::compact`].
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::cluster::prepared::PreparedStatement;
+use crate::conn::extensions::{Agreed, TabletsRouting};
+use crate::conn::{Answer, Body};
+use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
+use crate::exec::paging::PagingState;
+use crate::routing::{NodeIdx, ShardIdx};
+use crate::types::{ColumnSpec, CqlValue, DecodeRow, ResultMetadata, RowError};
+use crate::wire::response::{
+    Extras, ResultBody, RowsContent, RowsIter, RowsMetadata, SchemaChange,
+};
+use crate::wire::{Opcode, Reader};
+
+/// Where and how a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestInfo {
+    /// The node that answered; look it up in [`Status`](super::Status).
+    pub node: NodeIdx,
+    /// The shard of the connection that was used, where the node shards.
+    pub shard: Option<ShardIdx>,
+    /// Attempts made, this one included.
+    pub attempts: u8,
+    /// The response told a tablet.
+    pub tablet_learned: bool,
+    /// The statement changed the schema.
+    pub schema_changed: bool,
+}
+
+/// The outcome of a statement.
+#[derive(Clone, Debug)]
+pub struct QueryResult {
+    body: Body,
+    rows: Option<RowsPart>,
+    warnings: Vec<String>,
+    tracing_id: Option<Uuid>,
+    keyspace_set: Option<String>,
+    info: RequestInfo,
+}
+
+/// Where the rows stand in the body, and what they mean.
+#[derive(Clone, Debug)]
+struct RowsPart {
+    columns: ResultMetadata,
+    column_count: u32,
+    row_count: u32,
+    content_at: usize,
+    paging_state: Option<PagingState>,
+}
+
+/// A tablet payload found in a response.
+pub(super) struct Payload {
+    pub(super) is_v2: bool,
+    pub(super) value: Bytes,
+}
+
+/// A result and what came with it for others.
+pub(super) struct Decoded {
+    pub(super) result: QueryResult,
+    pub(super) payload: Option<Payload>,
+}
+
+impl QueryResult {
+    /// Decodes an answer to QUERY, EXECUTE or BATCH. `prepared` decodes rows without columns of
+    /// their own, and learns of new ones.
+    pub(super) fn decode(
+        answer: Answer,
+        agreed: &Agreed,
+        prepared: Option<(&PreparedStatement, &ResultMetadata)>,
+        mut info: RequestInfo,
+    ) -> Result<Decoded, Error> {
+        if answer.opcode != Opcode::Result {
+            return Err(PeerMisbehaved::UnexpectedFrame.into());
+        }
+        let mut reader = Reader::new(answer.body.as_slice());
+        let extras = Extras::parse(answer.flags, &mut reader)?;
+        let payload = payload(&extras, agreed);
+        let warnings = extras.warnings.iter().map(String::from).collect();
+        let tracing_id = extras.trace_id;
+        let body = ResultBody::parse(&agreed.dialect(), &mut reader)?;
+        let (mut rows, mut keyspace_set) = (None, None);
+        match body {
+            ResultBody::Rows(found) => {
+                let columns = columns(&found.metadata, prepared)?;
+                let content = found.content.as_bytes();
+                rows = Some(RowsPart {
+                    columns,
+                    column_count: found.content.column_count(),
+                    row_count: found.content.row_count(),
+                    content_at: answer.body.as_slice().len().saturating_sub(content.len()),
+                    paging_state: found.metadata.paging_state.map(paging_state),
+                });
+            }
+            ResultBody::SetKeyspace(keyspace) => keyspace_set = Some(String::from(keyspace)),
+            ResultBody::SchemaChange(SchemaChange { .. }) => info.schema_changed = true,
+            _ => {}
+        }
+        info.tablet_learned = payload.is_some();
+        let result = Self {
+            body: answer.body,
+            rows,
+            warnings,
+            tracing_id,
+            keyspace_set,
+            info,
+        };
+        Ok(Decoded { result, payload })
+    }
+
+    /// Whether the statement returned rows, none included.
+    pub const fn is_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Rows in this page.
+    pub fn row_count(&self) -> usize {
+        self.rows.as_ref().map_or(0, |rows| {
+            usize::try_from(rows.row_count).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// The columns of the rows; none if there are no rows.
+    pub fn columns(&self) -> &[ColumnSpec] {
+        self.rows
+            .as_ref()
+            .map_or(&[], |rows| rows.columns.columns())
+    }
+
+    /// Where the next page begins; `None` if this was the last one.
+    pub fn paging_state(&self) -> Option<&PagingState> {
+        self.rows.as_ref()?.paging_state.as_ref()
+    }
+
+    /// Warnings of the server.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The id of the server's trace, if one was asked for.
+    pub const fn tracing_id(&self) -> Option<Uuid> {
+        self.tracing_id
+    }
+
+    /// The keyspace that a USE statement has set, on one connection only.
+    pub fn keyspace_set(&self) -> Option<&str> {
+        self.keyspace_set.as_deref()
+    }
+
+    /// Where and how the request was answered.
+    pub const fn info(&self) -> RequestInfo {
+        self.info
+    }
+
+    /// The rows of this page as `R`: a tuple, or `Vec<CqlValue>`. Types are checked once.
+    ///
+    /// Fails if the statement returned no rows at all, or with the first column that does not fit.
+    pub fn rows<'a, R: DecodeRow<'a>>(&'a self) -> Result<Rows<'a, R>, Error> {
+        let part = self
+            .rows
+            .as_ref()
+            .ok_or(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotRows)))?;
+        R::check_columns(part.columns.columns())?;
+        let content = self.body.as_slice().get(part.content_at..).unwrap_or(&[]);
+        // The row count stands in front of the cells and was read already.
+        let content = RowsContent::new(part.column_count, part.row_count, content)?;
+        Ok(Rows {
+            columns: part.columns.columns(),
+            rows: content.iter(),
+            of: PhantomData,
+        })
+    }
+
+    /// The only row.
+    ///
+    /// Fails with [`ApiMisuse::NotOneRow`] if there is another number of rows.
+    pub fn single_row<'a, R: DecodeRow<'a>>(&'a self) -> Result<R, Error> {
+        self.maybe_row()?
+            .ok_or(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotOneRow)))
+    }
+
+    /// The only row, if there is one.
+    ///
+    /// Fails with [`ApiMisuse::NotOneRow`] if there are more.
+    pub fn maybe_row<'a, R: DecodeRow<'a>>(&'a self) -> Result<Option<R>, Error> {
+        let mut rows = self.rows::<R>()?;
+        let first = rows.next().transpose()?;
+        match rows.next() {
+            None => Ok(first),
+            Some(_) => Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotOneRow))),
+        }
+    }
+
+    /// Whether a conditional statement was applied; `None` for others.
+    pub fn was_applied(&self) -> Option<bool> {
+        let first = self
+            .columns()
+            .first()
+            .filter(|column| *column.name == *"[applied]")?;
+        debug_assert_eq!(first.ty, crate::types::ColumnType::Boolean);
+        let mut rows = self.rows::<Vec<CqlValue>>().ok()?;
+        match rows.next()?.ok()?.first() {
+            Some(CqlValue::Boolean(applied)) => Some(*applied),
+            _ => None,
+        }
+    }
+
+    /// Copies the bytes, so that the chunk they came in can be freed.
+    pub fn compact(&mut self) {
+        self.body = Body::new(Bytes::copy_from_slice(self.body.as_slice()));
+    }
+}
+
+/// The columns of rows: those that came, else those of the prepared statement.
+fn columns(
+    metadata: &RowsMetadata<'_>,
+    prepared: Option<(&PreparedStatement, &ResultMetadata)>,
+) -> Result<ResultMetadata, Error> {
+    match (metadata.columns, prepared) {
+        (Some(columns), prepared) => {
+            let columns = ResultMetadata::parse(columns)?;
+            if let Some((statement, _)) = prepared {
+                statement.handle_rows(metadata.new_metadata_id, &columns);
+            }
+            Ok(columns)
+        }
+        (None, Some((_, held)))
+            if held.columns().len() == usize::try_from(metadata.column_count).unwrap_or(0) =>
+        {
+            Ok(held.clone())
+        }
+        (None, _) => Err(PeerMisbehaved::MalformedBody.into()),
+    }
+}
+
+fn payload(extras: &Extras<'_>, agreed: &Agreed) -> Option<Payload> {
+    let (name, is_v2) = match agreed.tablets {
+        TabletsRouting::V2 => ("tablets-routing-v2", true),
+        TabletsRouting::V1 => ("tablets-routing-v1", false),
+        TabletsRouting::Off => return None,
+    };
+    let value = extras.custom_payload.get(name)?;
+    Some(Payload {
+        is_v2,
+        value: Bytes::copy_from_slice(value),
+    })
+}
+
+fn paging_state(bytes: &[u8]) -> PagingState {
+    PagingState::from_bytes(Bytes::copy_from_slice(bytes))
+}
+
+/// Rows of one page, decoded one by one. Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Rows<'a, R> {
+    columns: &'a [ColumnSpec],
+    rows: RowsIter<'a>,
+    of: PhantomData<fn() -> R>,
+}
+
+impl<'a, R: DecodeRow<'a>> Iterator for Rows<'a, R> {
+    type Item = Result<R, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.rows.next()?;
+        Some(
+            row.map_err(Error::from)
+                .and_then(|row| R::decode_row(self.columns, row).map_err(Error::from)),
+        )
+    }
+}
+
+impl From<RowError> for Error {
+    fn from(error: RowError) -> Self {
+        Self::row(error)
+    }
+}

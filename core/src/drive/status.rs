@@ -1,0 +1,168 @@
+//! What a session knows of its cluster, for people and tools.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::num::NonZeroU16;
+
+use uuid::Uuid;
+
+use super::hub::Hub;
+use crate::cluster::Status as ClusterStatus;
+use crate::conn::extensions::{Agreed, TabletsRouting, key};
+use crate::routing::{NodeIdx, View};
+use crate::sync::Shared;
+
+/// A moment's picture of the cluster and the connections to it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Status {
+    /// What the control plane knew last.
+    pub cluster: Shared<ClusterStatus>,
+    /// The nodes, by index.
+    pub nodes: Vec<NodeStatus>,
+    /// Prepared statements kept.
+    pub prepared: usize,
+}
+
+/// One node.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// Its index in this session.
+    pub node: NodeIdx,
+    /// Its identity.
+    pub host_id: Uuid,
+    /// Where clients reach it.
+    pub address: SocketAddr,
+    /// Its data centre.
+    pub dc: String,
+    /// Its rack.
+    pub rack: String,
+    /// Whether it is believed to be up.
+    pub is_up: bool,
+    /// Its number of shards, if it shards.
+    pub shards: Option<u16>,
+    /// Token bits its sharding ignores.
+    pub ignore_msb: Option<u8>,
+    /// Its shard-aware port for plain links, if it names one.
+    pub shard_aware_port: Option<NonZeroU16>,
+    /// The open connections.
+    pub connections: Vec<ConnectionStatus>,
+}
+
+/// One open connection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectionStatus {
+    /// The shard it is on.
+    pub shard: Option<u16>,
+    /// The local port, where the transport knows it.
+    pub local_port: Option<NonZeroU16>,
+    /// The protocol version.
+    pub protocol: u8,
+    /// The extensions that are on.
+    pub extensions: Vec<&'static str>,
+    /// Requests under way.
+    pub in_flight: u32,
+    /// Requests given up that wait for their late answer.
+    pub orphans: u16,
+}
+
+impl NodeStatus {
+    /// Shards with at least one connection.
+    pub fn connected_shards(&self) -> usize {
+        let mut shards: Vec<_> = self.connections.iter().filter_map(|c| c.shard).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        shards.len()
+    }
+
+    /// Whether every shard has a connection; for a node that does not shard, whether there is one.
+    pub fn is_complete(&self) -> bool {
+        match self.shards {
+            Some(shards) => self.connected_shards() >= usize::from(shards),
+            None => !self.connections.is_empty(),
+        }
+    }
+}
+
+impl Status {
+    pub(super) fn of(hub: &Hub) -> Self {
+        let nodes = hub.view().with(|view| {
+            view.topology()
+                .nodes()
+                .map(|node| node_status(hub, view, node.idx()))
+                .collect::<Vec<_>>()
+        });
+        Self {
+            cluster: hub.summary(),
+            nodes: nodes.into_iter().flatten().collect(),
+            prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),
+        }
+    }
+
+    /// Open connections to all nodes.
+    pub fn connections(&self) -> usize {
+        self.nodes.iter().map(|node| node.connections.len()).sum()
+    }
+
+    /// Whether every shard of every node that is up has a connection.
+    pub fn is_complete(&self) -> bool {
+        let mut up = self.nodes.iter().filter(|node| node.is_up).peekable();
+        up.peek().is_some() && up.all(NodeStatus::is_complete)
+    }
+}
+
+fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {
+    let (topology, node) = (view.topology(), view.topology().node(idx)?);
+    let (connections, offers): (Vec<_>, Vec<_>) = hub.pools().with(|pools| {
+        pools
+            .of_node(idx)
+            .map(|(_, cell)| {
+                let agreed = cell.agreed();
+                let status = ConnectionStatus {
+                    shard: agreed.shard().map(crate::routing::ShardIdx::value),
+                    local_port: cell.source_port(),
+                    protocol: agreed.version.number(),
+                    extensions: extensions(agreed),
+                    in_flight: cell.in_flight(),
+                    orphans: cell.orphans(),
+                };
+                (status, agreed.offer)
+            })
+            .unzip()
+    });
+    let shard_map = node.shard_map().or_else(|| {
+        offers
+            .iter()
+            .find_map(|offer| offer.sharding)
+            .map(|sharding| sharding.map)
+    });
+    Some(NodeStatus {
+        node: idx,
+        host_id: node.host_id(),
+        address: node.address(),
+        dc: topology.dc_name(node.dc()).to_string(),
+        rack: topology.rack_name(node.rack()).to_string(),
+        is_up: node.is_up(),
+        shards: shard_map.map(|map| map.count().get()),
+        ignore_msb: shard_map.map(crate::routing::ShardMap::ignore_msb),
+        shard_aware_port: offers.iter().find_map(|offer| offer.ports.plain),
+        connections,
+    })
+}
+
+fn extensions(agreed: &Agreed) -> Vec<&'static str> {
+    let offer = &agreed.offer;
+    [
+        (key::LWT_MARK, offer.lwt_mask.is_some()),
+        (key::RATE_LIMIT_ERROR, offer.rate_limit_error.is_some()),
+        (key::METADATA_ID, offer.metadata_id),
+        (key::TABLETS_V1, agreed.tablets == TabletsRouting::V1),
+        (key::TABLETS_V2, agreed.tablets == TabletsRouting::V2),
+    ]
+    .into_iter()
+    .filter_map(|(name, on)| on.then_some(name))
+    .collect()
+}

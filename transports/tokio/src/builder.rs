@@ -1,0 +1,78 @@
+//! A session in three lines.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use messina_core::config::Config;
+use messina_core::conn::auth::PlainAuthenticator;
+use messina_core::drive::Session;
+use messina_core::error::Error;
+
+use crate::spawn::connect;
+
+/// Gathers the settings of a session. Everything else can be set on [`Builder::config`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    config: Config,
+    problem: Option<Error>,
+}
+
+/// Settings with the defaults for servers.
+pub fn builder() -> Builder {
+    Builder {
+        config: Config::server(),
+        problem: None,
+    }
+}
+
+impl Builder {
+    /// Adds contact points: `host`, `host:port`, a comma separates several.
+    #[must_use]
+    pub fn contact(mut self, points: &str) -> Self {
+        if let Err(problem) = self.config.add_contact_points(points) {
+            self.problem.get_or_insert(problem);
+        }
+        self
+    }
+
+    /// Authenticates with a user and password.
+    #[must_use]
+    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.config.authenticator = Some(Arc::new(PlainAuthenticator::new(user, password)));
+        self
+    }
+
+    /// Sets the keyspace of unqualified names.
+    #[must_use]
+    pub fn keyspace(mut self, keyspace: impl Into<String>) -> Self {
+        self.config.keyspace = Some(keyspace.into());
+        self
+    }
+
+    /// Prefers the nodes of a data centre.
+    #[must_use]
+    pub fn datacenter(mut self, name: impl Into<Box<str>>) -> Self {
+        self.config.policy.preferred_dc = Some(name.into());
+        self
+    }
+
+    /// Sets the time limit of one request with all its attempts.
+    #[must_use]
+    pub const fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.config.timeouts.request = timeout;
+        self
+    }
+
+    /// All other settings.
+    pub const fn config(&mut self) -> &mut Config {
+        &mut self.config
+    }
+
+    /// Connects; see [`connect`].
+    pub async fn connect(self) -> Result<Session, Error> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => connect(self.config).await,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Runs the driver and its connections as tasks of the current runtime.
+
+use messina_core::config::Config;
+use messina_core::drive::{ConnectionTask, Driver, Session, start};
+use messina_core::error::Error;
+use rand_core::UnwrapErr;
+
+use crate::transport::TokioTransport;
+
+/// Connects: makes a session, spawns its driver and waits until the session can be used.
+///
+/// Must be called within a runtime. Fails within `Timeouts::connect` when no contact point can be
+/// used, or at once when the configuration cannot work. Dropping the future ends the attempt.
+pub async fn connect(config: Config) -> Result<Session, Error> {
+    let mut random = UnwrapErr(getrandom::SysRng);
+    let (session, driver) = start(config, TokioTransport::new(), &mut random)?;
+    tokio::spawn(run(driver));
+    session.ready().await?;
+    Ok(session)
+}
+
+async fn run(mut driver: Driver<TokioTransport>) {
+    while let Some(connection) = driver.next_connection().await {
+        tokio::spawn(connection);
+    }
+}
+
+const fn assert_send<T: Send>() {}
+
+// Tasks move between the threads of a runtime, and handles between tasks.
+const _: () = {
+    assert_send::<Driver<TokioTransport>>();
+    assert_send::<ConnectionTask<TokioTransport>>();
+    assert_send::<Session>();
+};
