@@ -251,7 +251,9 @@ impl Cluster {
 
     /// The node a connection leads to.
     pub fn node_of_connection(&self, id: ConnectionId) -> Option<usize> {
-        self.connections.get(&id.0).map(|connection| connection.node)
+        self.connections
+            .get(&id.0)
+            .map(|connection| connection.node)
     }
 
     /// Number of open connections to a node.
