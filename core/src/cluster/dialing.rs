@@ -11,8 +11,8 @@ use super::control::{EVENTS, Role};
 use super::engine::{Engine, Link, Owner, Phase};
 use super::pool::Pool;
 use super::{ConnectionId, LookupId, Output};
-use crate::target::{Endpoint, Steering, Target};
 use crate::routing::NodeIdx;
+use crate::target::{Endpoint, Steering, Target};
 use crate::time::Instant;
 
 impl Engine {

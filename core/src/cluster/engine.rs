@@ -20,12 +20,11 @@ use super::warnings::Warnings;
 use super::{Assignment, ConnectionId, Input, LearnedTablet, Output, QuestionId, SettleId};
 use crate::config::Config;
 use crate::conn::extensions::Agreed;
-use crate::target::{Security, SteeringKind};
 use crate::error::{ConfigProblem, Error, ErrorKind};
 use crate::rng::SmallRng;
 use crate::routing::{Learned, NodeIdx, PayloadKind, View, parse_payload};
 use crate::sync::Shared;
-use crate::target::{Endpoint, Security, Steering, SteeringKind, Target};
+use crate::target::{Security, SteeringKind};
 use crate::time::Instant;
 use crate::wire::Opcode;
 

@@ -7,8 +7,8 @@ use alloc::collections::BTreeMap;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use crate::target::Endpoint;
 use crate::routing::{ShardIdx, SourcePorts};
+use crate::target::Endpoint;
 use crate::time::Instant;
 
 /// Steering towards shards through the shard-aware port.

@@ -7,8 +7,8 @@ use std::vec::Vec;
 
 use super::world::{Behaviour, World, config, node};
 use crate::config::PoolSize;
-use crate::target::{Endpoint, Steering, SteeringKind};
 use crate::routing::PortRange;
+use crate::target::{Endpoint, Steering, SteeringKind};
 use crate::time::Instant;
 
 fn steered_connects(world: &World) -> Vec<u16> {
