@@ -117,6 +117,10 @@ impl Control {
         if scope == Scope::default() {
             return None;
         }
+        if periodic {
+            // Should it fail, whoever abandons it makes it due again in a way that waits.
+            self.periodic_at = now.saturating_add(self.refresh_interval);
+        }
         for schedule in self.schedules(scope) {
             schedule.due_at = None;
         }

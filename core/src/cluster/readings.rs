@@ -194,13 +194,22 @@ impl Engine {
         let Some(discovery) = &mut self.control.discovery else {
             return;
         };
+        let scope = discovery.scope();
         if let Err(error) = discovery.handle_answer(table, answer, &dialect) {
-            return self.control_failed(id, &error, now);
+            if error.kind() != ErrorKind::Busy || self.phase == Phase::FirstContact {
+                return self.control_failed(id, &error, now);
+            }
+            // The session's own requests fill the connection. It works: later, then.
+            self.control.discovery = None;
+            self.settle.refresh_failed();
+            self.drop_control_questions();
+            self.settle.abort_poll();
+            self.control.read_ended(scope, now);
+            return self.control.note_change(scope, now, &mut self.rng);
         }
         if !discovery.is_done() {
             return;
         }
-        let scope = discovery.scope();
         if let Some(discovery) = self.control.discovery.take() {
             self.reading_ended(id, scope, discovery.into_found(), now);
         }
@@ -253,7 +262,7 @@ impl Engine {
                     matches!(purpose, Purpose::LocalVersion | Purpose::PeerVersions)
                 });
                 // One that does not answer cannot be the one to ask.
-                if !matches!(error.kind(), ErrorKind::Server(_)) {
+                if !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Busy) {
                     self.control_failed(on, &error, now);
                 }
                 return;

@@ -4,6 +4,7 @@
 //! nothing of the crate's own encoders is used for them.
 
 pub(super) mod answers;
+mod chaos;
 mod first_contact;
 mod pools;
 mod refresh;

@@ -124,6 +124,29 @@ fn a_mute_control_connection_costs_one_timeout() {
     }
 }
 
+/// A connection that is full works: the role stays, questions wait.
+#[test]
+fn a_full_connection_keeps_the_control_role() {
+    let mut world = three();
+    let control = world.control();
+    world.nodes[0].behaviour = Behaviour::Full;
+    world.input(Input::Settle { id: SettleId(1) });
+    world.run_secs(5);
+    world.nodes[0].behaviour = Behaviour::Good;
+    world.run_secs(1);
+    assert!(world.settled[0].1);
+    world.nodes[0].behaviour = Behaviour::Full;
+    let before = world.refused;
+    world.run_secs(80);
+    assert_eq!(world.control(), control);
+    assert!(world.refused - before < 30 * 8, "{}", world.refused);
+    world.nodes[0].behaviour = Behaviour::Good;
+    world.statements.clear();
+    world.run_secs(2);
+    assert_eq!(world.count_statements("system.peers"), 1);
+    assert!(world.warnings.is_empty(), "{:?}", world.warnings);
+}
+
 /// Case O3.
 #[test]
 fn a_node_with_a_new_address_keeps_its_place() {

@@ -58,6 +58,8 @@ pub(super) enum Behaviour {
     Silent,
     /// Connects, but questions get no answer.
     Mute,
+    /// Our own requests fill its connections.
+    Full,
     /// Refuses the password.
     BadPassword,
     /// Opens and ends every connection at once.
@@ -92,6 +94,8 @@ pub(super) struct World {
     pub(super) settled: Vec<(SettleId, bool, Instant)>,
     pub(super) warnings: Vec<String>,
     pub(super) statements: Vec<String>,
+    /// Questions that found no room.
+    pub(super) refused: usize,
     pub(super) connects: Vec<(Instant, Endpoint, Steering)>,
     pending: BTreeMap<(Instant, u32), Pending>,
     sequence: u32,
@@ -181,6 +185,7 @@ impl World {
             settled: Vec::new(),
             warnings: Vec::new(),
             statements: Vec::new(),
+            refused: 0,
             connects: Vec::new(),
             pending: BTreeMap::new(),
             sequence: 0,
@@ -468,6 +473,11 @@ impl World {
             let error = Error::new(ErrorKind::Timeout(TimeoutKind::Request));
             let delay = Duration::from_secs(5);
             return self.later(delay, Pending::Answer(on, id, Err(error)));
+        }
+        if self.nodes[node].behaviour == Behaviour::Full {
+            self.refused += 1;
+            let error = Error::new(ErrorKind::Busy);
+            return self.later(Duration::ZERO, Pending::Answer(on, id, Err(error)));
         }
         let answer = match opcode {
             Opcode::Register => {
