@@ -44,9 +44,9 @@ fn seeds(context: &Context, features: &[&str]) -> Outcome {
             "seeds",
         ])
         .args(features)
-        .env("MESSINA_SIM_SEEDS", context.options.seeds.to_string());
+        .env("MESSINA_SEEDS", context.options.seeds.to_string());
     match context.options.seed {
-        Some(seed) => run.env("MESSINA_SIM_SEED", seed.to_string()),
+        Some(seed) => run.env("MESSINA_SEED", seed.to_string()),
         None => run,
     }
     .args(["--", "--nocapture"])

@@ -1,8 +1,5 @@
-//! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, its size together with the
-//! JavaScript shell, and its tests under Node.
-
-use std::fs;
-use std::path::{Path, PathBuf};
+//! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, the npm package around it, the
+//! size of both, and their tests under Node.
 
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
@@ -11,7 +8,12 @@ use crate::toolchain::Toolchain;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const FOLDER: &str = "bindings-wasm";
-const TESTS: &str = "bindings-wasm/tests/run.mjs";
+
+/// What the package's build makes and a user loads.
+const SHIPPED: [&str; 2] = [
+    "bindings-wasm/dist/messina.wasm",
+    "bindings-wasm/dist/index.js",
+];
 
 /// Module and shell, each compressed. This only goes down: lower it whenever a build leaves room.
 const GZIP_BYTES_MAX: u64 = 35 * 1024;
@@ -24,7 +26,14 @@ for (const path of process.argv.slice(1)) {
 }";
 
 pub(crate) fn run(context: &Context) -> Outcome {
-    context.require(&["bindings-wasm/Cargo.toml", TESTS])?;
+    let needed = [
+        "Cargo.toml",
+        "package-lock.json",
+        "build.mjs",
+        "tests/run.mjs",
+    ];
+    let needed = needed.map(|name| format!("{FOLDER}/{name}"));
+    context.require(&needed.each_ref().map(String::as_str))?;
     let Some(toolchain) = Toolchain::for_target(context, TARGET)? else {
         return Ok(());
     };
@@ -46,29 +55,34 @@ pub(crate) fn run(context: &Context) -> Outcome {
             .run()?;
     }
     toolchain.cargo(context, ["build"]).args(package).run()?;
-    if !system::need(context, system::NODE, "WASM under Node")? {
-        return Ok(());
+    for program in [system::NODE, system::NPM] {
+        if !system::need(context, program, "WASM package and its tests under Node")? {
+            return Ok(());
+        }
+    }
+    let npm = |arguments: &[&str]| {
+        context
+            .run("npm")
+            .args(["--prefix", FOLDER])
+            .args(arguments)
+    };
+    if context.options.no_install {
+        context.require(&["bindings-wasm/node_modules"])?;
+    } else {
+        npm(&["ci", "--no-audit", "--no-fund"]).run()?;
     }
     let module = toolchain
         .target_dir(context)
         .join(TARGET)
         .join("wasm/messina_wasm.wasm");
-    check_sizes(context, &module)?;
-    context
-        .run("node")
-        .arg(TESTS)
-        .env("MESSINA_WASM", &module)
-        .run()
+    npm(&["run", "build", "--"]).arg(module).run()?;
+    check_sizes(context)?;
+    npm(&["run", "check"]).run()?;
+    npm(&["test"]).run()
 }
 
-fn check_sizes(context: &Context, module: &Path) -> Outcome {
-    let shell = shell_files(&context.path(FOLDER))?;
-    let sizes = context
-        .run("node")
-        .args(["-e", SIZES])
-        .arg(module)
-        .args(shell)
-        .ask();
+fn check_sizes(context: &Context) -> Outcome {
+    let sizes = context.run("node").args(["-e", SIZES]).args(SHIPPED).ask();
     let sizes = sizes.ok_or_else(|| Failure::new("the sizes could not be read"))?;
     println!("file, bytes, bytes after gzip:\n{sizes}");
     let sum = compressed_sum(&sizes).ok_or_else(|| Failure::new("the sizes could not be read"))?;
@@ -79,27 +93,6 @@ fn check_sizes(context: &Context, module: &Path) -> Outcome {
         )));
     }
     Ok(())
-}
-
-/// What a user of the package loads beside the module: every script outside the tests.
-fn shell_files(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_foreign = ["tests", "node_modules", "target"]
-            .iter()
-            .any(|name| path.ends_with(name));
-        if path.is_dir() && !is_foreign {
-            files.extend(shell_files(&path)?);
-        } else if path
-            .extension()
-            .is_some_and(|found| found == "js" || found == "mjs")
-        {
-            files.push(path);
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
 }
 
 /// The sum of the last column; `None` if a line has no number there or nothing was printed.
