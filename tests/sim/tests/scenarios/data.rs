@@ -308,6 +308,7 @@ fn pages_of_every_size_on_any_node_give_the_same_rows() {
             let mut found = Vec::new();
             let mut state = None;
             for turn in 0.. {
+                assert!(turn < 100, "{text} by {size} never ends");
                 let reply = paged(&mut sim, nodes[turn % 3], text, size, state.as_deref());
                 let page = reply.rows();
                 assert!(page.rows.len() <= size as usize);
