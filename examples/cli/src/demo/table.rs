@@ -1,0 +1,138 @@
+//! The three tables, and the statements on them.
+
+use messina_core::drive::Prepared;
+
+use super::world::World;
+use crate::connect::Connected;
+use crate::failure::Failure;
+
+/// How a table is divided and who coordinates its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Tablets, eventually consistent.
+    Eventual,
+    /// Tablets, strongly consistent.
+    Strong,
+    /// The vnode ring.
+    Vnode,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::Eventual, Self::Strong, Self::Vnode];
+
+    /// The name in the contract.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Eventual => "eventual",
+            Self::Strong => "strong",
+            Self::Vnode => "vnode",
+        }
+    }
+
+    pub(super) const fn adjective(self) -> &'static str {
+        match self {
+            Self::Eventual => "eventually consistent tablet",
+            Self::Strong => "strongly consistent",
+            Self::Vnode => "vnode",
+        }
+    }
+
+    pub(super) const fn has_tablets(self) -> bool {
+        !matches!(self, Self::Vnode)
+    }
+
+    /// The options of its keyspace, in the order to try them: a server without tablets does not
+    /// know how to be told to leave them out.
+    const fn keyspace_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Eventual => &[" AND tablets = {'enabled': true}"],
+            Self::Strong => &[" AND tablets = {'enabled': true} AND consistency = 'global'"],
+            Self::Vnode => &[" AND tablets = {'enabled': false}", ""],
+        }
+    }
+
+    /// Replicas of each row. Where it can be, fewer than there are nodes: else every node would be
+    /// an owner, and there would be no node to move a tablet to.
+    fn replication_factor(self, nodes: usize) -> usize {
+        match self {
+            Self::Strong => nodes.clamp(1, 3),
+            Self::Eventual | Self::Vnode => nodes.saturating_sub(1).clamp(1, 3),
+        }
+    }
+}
+
+/// A table that was created, and its statements.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) kind: Kind,
+    pub(super) keyspace: String,
+    pub(super) insert: Prepared,
+    pub(super) select: Prepared,
+}
+
+/// The name of each table in its keyspace.
+const TABLE: &str = "letters";
+
+impl Table {
+    pub(super) async fn create(
+        kind: Kind,
+        connected: &Connected,
+        world: &World,
+    ) -> Result<Self, Failure> {
+        let session = &connected.session;
+        let keyspace = format!("messina_demo_{}", kind.name());
+        if !world.is_embedded() {
+            run(connected, &format!("DROP KEYSPACE IF EXISTS {keyspace}")).await?;
+        }
+        let factor = kind.replication_factor(session.status().nodes.len());
+        let mut outcome = Ok(());
+        for options in kind.keyspace_options() {
+            let cql = format!(
+                "CREATE KEYSPACE {keyspace} WITH replication = \
+                 {{'class': 'NetworkTopologyStrategy', 'replication_factor': {factor}}}{options}"
+            );
+            outcome = run(connected, &cql).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome?;
+        let columns = "id bigint PRIMARY KEY, note text, weight double";
+        run(
+            connected,
+            &format!("CREATE TABLE {keyspace}.{TABLE} ({columns})"),
+        )
+        .await?;
+        let insert = format!("INSERT INTO {keyspace}.{TABLE} (id, note, weight) VALUES (?, ?, ?)");
+        let select = format!("SELECT note, weight FROM {keyspace}.{TABLE} WHERE id = ?");
+        let fail = |error| connected.failure(&error);
+        Ok(Self {
+            kind,
+            insert: session.prepare(insert).await.map_err(fail)?.idempotent(),
+            select: session.prepare(select).await.map_err(fail)?.idempotent(),
+            keyspace,
+        })
+    }
+
+    /// Removes it from a cluster that goes on without us.
+    pub(super) async fn drop(&self, connected: &Connected) -> Result<(), Failure> {
+        run(
+            connected,
+            &format!("DROP KEYSPACE IF EXISTS {}", self.keyspace),
+        )
+        .await
+    }
+
+    pub(super) fn name(&self) -> (&str, &str) {
+        (&self.keyspace, TABLE)
+    }
+
+    pub(super) fn full_name(&self) -> String {
+        format!("{}.{TABLE}", self.keyspace)
+    }
+}
+
+async fn run(connected: &Connected, cql: &str) -> Result<(), Failure> {
+    let ran = connected.session.query(cql, ()).await;
+    ran.map(|_| ()).map_err(|error| connected.failure(&error))
+}

@@ -1,0 +1,235 @@
+//! One execution: bind, send, read all pages.
+
+use core::time::Duration;
+use std::time::Instant;
+
+use messina_core::drive::{Prepared, QueryResult, Statement};
+use messina_core::types::{ColumnSpec, CqlValue};
+use serde_json::Value;
+
+use super::job::{self, Job};
+use crate::connect::Connected;
+use crate::failure::Failure;
+use crate::value::from_json;
+
+/// What an execution brought.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Executed {
+    /// Name and type.
+    pub(super) columns: Vec<(String, String)>,
+    /// Empty if nobody wants to see them.
+    pub(super) rows: Vec<Vec<CqlValue>>,
+    pub(super) is_rows: bool,
+    pub(super) row_count: u64,
+    pub(super) pages: u32,
+    pub(super) lwt_applied: Option<bool>,
+    pub(super) warnings: Vec<String>,
+    pub(super) keyspace_set: Option<String>,
+    /// Index of the node that answered last.
+    pub(super) node: u16,
+    pub(super) shard: Option<u16>,
+    pub(super) attempts: u32,
+    pub(super) tablet_learned: bool,
+    pub(super) schema_changed: bool,
+    pub(super) latency: Duration,
+    pub(super) tracing_ids: Vec<uuid::Uuid>,
+}
+
+impl Executed {
+    /// Adds a page; `true` if no more are wanted.
+    fn add(
+        &mut self,
+        page: &QueryResult,
+        wants_rows: bool,
+        max_rows: u64,
+    ) -> Result<bool, messina_core::error::Error> {
+        let info = page.info();
+        if self.pages == 0 {
+            let spec = |column: &ColumnSpec| (column.name.to_string(), column.ty.to_string());
+            self.columns = page.columns().iter().map(spec).collect();
+            self.lwt_applied = page.was_applied();
+            self.is_rows = page.is_rows();
+            self.keyspace_set = page.keyspace_set().map(str::to_owned);
+        }
+        let room = max_rows.saturating_sub(self.row_count);
+        if wants_rows && page.is_rows() {
+            let rows = page.rows::<Vec<CqlValue>>()?;
+            for row in rows.take(usize::try_from(room).unwrap_or(usize::MAX)) {
+                self.rows.push(row?);
+            }
+        }
+        let count = u64::try_from(page.row_count()).unwrap_or(u64::MAX);
+        self.row_count += count.min(room);
+        self.pages += 1;
+        for warning in page.warnings() {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        self.node = info.node.value();
+        self.shard = info.shard.map(|shard| shard.value());
+        // One for the execution, and one for each time a page had to be asked for again.
+        self.attempts = self.attempts.max(1) + u32::from(info.attempts).saturating_sub(1);
+        self.tablet_learned |= info.tablet_learned;
+        self.schema_changed |= info.schema_changed;
+        self.tracing_ids.extend(page.tracing_id());
+        Ok(self.row_count >= max_rows)
+    }
+}
+
+/// Runs executions of a job.
+#[derive(Debug)]
+pub(super) struct Runner {
+    job: Job,
+    connected: Connected,
+    wants_rows: bool,
+}
+
+impl Runner {
+    pub(super) fn new(job: Job, connected: Connected, wants_rows: bool) -> Self {
+        Self {
+            job,
+            connected,
+            wants_rows,
+        }
+    }
+
+    pub(super) fn executions(&self) -> u64 {
+        self.job.executions()
+    }
+
+    /// Runs one execution of the list.
+    pub(super) async fn execute(&self, index: u64) -> Result<Executed, Failure> {
+        let (statement, bind) = self.job.at(index);
+        let started = Instant::now();
+        let mut executed = match bind {
+            Some(bind) => self.execute_bound(statement, bind).await?,
+            None => self.execute_text(&statement.text).await?,
+        };
+        executed.latency = started.elapsed();
+        Ok(executed)
+    }
+
+    async fn execute_text(&self, text: &str) -> Result<Executed, Failure> {
+        let session = &self.connected.session;
+        let mut executed = Executed::default();
+        let mut state = None;
+        loop {
+            let statement = self.options(Statement::new(text)).with_paging_state(state);
+            let page = if self.job.is_unprepared {
+                session.query_unprepared(statement).await
+            } else {
+                session.query(statement, ()).await
+            };
+            let page = page.map_err(|error| self.connected.failure(&error))?;
+            let is_enough = self.add(&mut executed, &page)?;
+            state = page.paging_state().cloned();
+            if state.is_none() || is_enough {
+                return Ok(executed);
+            }
+        }
+    }
+
+    async fn execute_bound(
+        &self,
+        statement: &job::Statement,
+        bind: &str,
+    ) -> Result<Executed, Failure> {
+        let prepare = || async {
+            let statement = self.options(Statement::new(statement.text.as_str()));
+            let prepared = self.connected.session.prepare(statement).await;
+            prepared.map_err(|error| self.connected.failure(&error))
+        };
+        let prepared = statement.prepared.get_or_try_init(prepare).await?;
+        let values = self.values(prepared, bind)?;
+        let pages = self.connected.session.pages(prepared, &values);
+        let mut pages = pages.map_err(|error| self.connected.failure(&error))?;
+        let mut executed = Executed::default();
+        loop {
+            let page = pages.next_page().await;
+            let Some(page) = page.map_err(|error| self.connected.failure(&error))? else {
+                return Ok(executed);
+            };
+            if self.add(&mut executed, &page)? {
+                return Ok(executed);
+            }
+        }
+    }
+
+    fn options<'a>(&self, statement: Statement<'a>) -> Statement<'a> {
+        if self.job.is_traced {
+            statement.traced()
+        } else {
+            statement
+        }
+    }
+
+    fn add(&self, executed: &mut Executed, page: &QueryResult) -> Result<bool, Failure> {
+        let max_rows = self.job.max_rows.unwrap_or(u64::MAX);
+        executed
+            .add(page, self.wants_rows, max_rows)
+            .map_err(|error| self.connected.failure(&error))
+    }
+
+    fn values(&self, prepared: &Prepared, bind: &str) -> Result<Vec<CqlValue>, Failure> {
+        let json: Value = serde_json::from_str(bind)
+            .map_err(|error| Failure::usage(format!("values: {error}")))?;
+        let markers = prepared.markers();
+        if self.job.is_named {
+            named_values(markers, &json)
+        } else {
+            positional_values(markers, &json)
+        }
+    }
+}
+
+fn positional_values(markers: &[ColumnSpec], json: &Value) -> Result<Vec<CqlValue>, Failure> {
+    let values = json.as_array().map(Vec::as_slice).unwrap_or_default();
+    if values.len() != markers.len() {
+        let message = format!(
+            "{} values for {} markers; the statement wants ({})",
+            values.len(),
+            markers.len(),
+            signature(markers)
+        );
+        return Err(Failure::encode(message));
+    }
+    markers
+        .iter()
+        .zip(values)
+        .enumerate()
+        .map(|(at, (marker, value))| bound(at, marker, value))
+        .collect()
+}
+
+/// A marker that stands several times takes the same value everywhere.
+fn named_values(markers: &[ColumnSpec], json: &Value) -> Result<Vec<CqlValue>, Failure> {
+    let no_object = serde_json::Map::new();
+    let object = json.as_object().unwrap_or(&no_object);
+    let is_marker = |name: &str| markers.iter().any(|marker| *marker.name == *name);
+    if let Some(name) = object.keys().find(|name| !is_marker(name)) {
+        let message = format!(
+            "no marker is named {name}; the statement wants ({})",
+            signature(markers)
+        );
+        return Err(Failure::encode(message));
+    }
+    let value_of = |(at, marker): (usize, &ColumnSpec)| match object.get(&*marker.name) {
+        Some(value) => bound(at, marker, value),
+        None => Err(Failure::encode(format!(
+            "no value for marker {}; {{\"unset\":true}} leaves a column as it is",
+            marker.name
+        ))),
+    };
+    markers.iter().enumerate().map(value_of).collect()
+}
+
+fn bound(at: usize, marker: &ColumnSpec, value: &Value) -> Result<CqlValue, Failure> {
+    from_json(&marker.ty, value)
+        .map_err(|error| Failure::encode(format!("value {} ({}): {error}", at + 1, marker.name)))
+}
+
+fn signature(markers: &[ColumnSpec]) -> String {
+    let marker = |marker: &ColumnSpec| format!("{} {}", marker.name, marker.ty);
+    markers.iter().map(marker).collect::<Vec<_>>().join(", ")
+}
