@@ -11,6 +11,7 @@ extern crate alloc;
 mod board;
 mod echo;
 mod parameters;
+mod query;
 
 use core::panic::PanicInfo;
 
@@ -24,7 +25,7 @@ use board::{executor, heap, memory, semihosting, time_driver, uart};
 use parameters::{Machine, Mode, Parameters};
 
 /// DHCP, DNS, and what the driver may hold open at once.
-const SOCKETS: usize = 5;
+const SOCKETS: usize = 2 + query::CONNECTIONS;
 
 static RX_FRAME: ConstStaticCell<FrameBuffer> = ConstStaticCell::new([0; size_of::<FrameBuffer>()]);
 static TX_FRAME: ConstStaticCell<FrameBuffer> = ConstStaticCell::new([0; size_of::<FrameBuffer>()]);
@@ -52,7 +53,7 @@ fn main() -> ! {
     executor::run(|spawner| {
         let (stack, runner) = start_network(&parameters, seed);
         spawn(spawner, network(runner));
-        spawn(spawner, application(stack, parameters));
+        spawn(spawner, application(stack, parameters, seed));
     })
 }
 
@@ -97,9 +98,9 @@ async fn network(mut runner: Runner<'static, Lan9118>) -> ! {
 }
 
 #[embassy_executor::task]
-async fn application(stack: Stack<'static>, parameters: Parameters) {
+async fn application(stack: Stack<'static>, parameters: Parameters, seed: u64) {
     let limit = Duration::from_secs(u64::from(parameters.limit_s));
-    match with_timeout(limit, run(stack, &parameters)).await {
+    match with_timeout(limit, run(stack, &parameters, seed)).await {
         Ok(Ok(())) => {}
         Ok(Err(reason)) => fail(reason),
         Err(_) => fail("the time limit of the run"),
@@ -109,7 +110,11 @@ async fn application(stack: Stack<'static>, parameters: Parameters) {
     semihosting::exit(true);
 }
 
-async fn run(stack: Stack<'static>, parameters: &Parameters) -> Result<(), &'static str> {
+async fn run(
+    stack: Stack<'static>,
+    parameters: &Parameters,
+    seed: u64,
+) -> Result<(), &'static str> {
     stack.wait_config_up().await;
     let config = stack.config_v4().ok_or("the address was lost at once")?;
     println!("address {}", config.address);
@@ -117,6 +122,10 @@ async fn run(stack: Stack<'static>, parameters: &Parameters) -> Result<(), &'sta
     match parameters.mode {
         Mode::Boot => Ok(()),
         Mode::Echo => echo::run(stack, parameters).await,
+        Mode::Query => query::run(stack, parameters, seed).await.map_err(|error| {
+            println!("error {error}");
+            "the query"
+        }),
     }
 }
 

@@ -33,6 +33,8 @@ pub enum Mode {
     Boot,
     /// Send bytes to an echo server and compare what returns.
     Echo,
+    /// Connect to a cluster, write and read with prepared statements, print a row.
+    Query,
 }
 
 /// See [`Parameters::machine`].
@@ -77,6 +79,7 @@ impl Parameters {
         match (key, value) {
             ("mode", "boot") => self.mode = Mode::Boot,
             ("mode", "echo") => self.mode = Mode::Echo,
+            ("mode", "query") => self.mode = Mode::Query,
             ("ip", "dhcp") => self.dhcp = true,
             ("ip", "static") => self.dhcp = false,
             ("machine", "an386") => self.machine = Machine::An386,

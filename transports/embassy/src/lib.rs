@@ -39,10 +39,12 @@ extern crate alloc;
 
 mod link;
 mod net;
+mod runner;
 mod time;
 mod transport;
 
 pub use link::EmbassyLink;
 pub use net::{NO_FREE_SOCKET, SocketBuffers, SocketPool};
+pub use runner::Runner;
 pub use time::{EmbassyClock, EmbassyTimer};
 pub use transport::{EmbassyTransport, Liveness, Options};
