@@ -5,8 +5,8 @@ use std::vec::Vec;
 
 use super::world::{Behaviour, World, config, node};
 use crate::cluster::{ConnectionId, Input, SettleId};
-use crate::drive::transport::SteeringKind;
 use crate::rng::SmallRng;
+use crate::target::SteeringKind;
 
 /// One fault drawn by chance.
 fn disturb(world: &mut World, rng: &mut SmallRng, settles: &mut u32) {
