@@ -121,6 +121,14 @@ fn authentication_frame_by_frame() {
     }
     let other = sim.open(0, 0);
     sim.feed(other, &frame(4, 0, 1, 1, &[0, 0]));
+    for bad in [
+        &b"\0cassandrb\0cassandra"[..],
+        b"\0cassandra\0",
+        b"\0\0",
+        b"",
+    ] {
+        assert_eq!(sim.ask(other, 0x0f, bad).error().0, 0x0100, "{bad:?}");
+    }
     let token = b"\0cassandra\0cassandra";
     assert_eq!(
         sim.ask(other, 0x0f, token).opcode,
