@@ -11,6 +11,7 @@ extern crate alloc;
 mod board;
 mod echo;
 mod parameters;
+#[cfg(feature = "driver")]
 mod query;
 
 use core::panic::PanicInfo;
@@ -25,7 +26,7 @@ use board::{executor, heap, memory, semihosting, time_driver, uart};
 use parameters::{Machine, Mode, Parameters};
 
 /// DHCP, DNS, and what the driver may hold open at once.
-const SOCKETS: usize = 2 + query::CONNECTIONS;
+const SOCKETS: usize = 4;
 
 static RX_FRAME: ConstStaticCell<FrameBuffer> = ConstStaticCell::new([0; size_of::<FrameBuffer>()]);
 static TX_FRAME: ConstStaticCell<FrameBuffer> = ConstStaticCell::new([0; size_of::<FrameBuffer>()]);
@@ -110,6 +111,13 @@ async fn application(stack: Stack<'static>, parameters: Parameters, seed: u64) {
     semihosting::exit(true);
 }
 
+#[cfg_attr(
+    not(feature = "driver"),
+    expect(
+        unused_variables,
+        reason = "the baseline draws no random numbers of its own"
+    )
+)]
 async fn run(
     stack: Stack<'static>,
     parameters: &Parameters,
@@ -122,6 +130,7 @@ async fn run(
     match parameters.mode {
         Mode::Boot => Ok(()),
         Mode::Echo => echo::run(stack, parameters).await,
+        #[cfg(feature = "driver")]
         Mode::Query => query::run(stack, parameters, seed).await.map_err(|error| {
             println!("error {error}");
             "the query"

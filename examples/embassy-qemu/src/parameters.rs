@@ -34,6 +34,7 @@ pub enum Mode {
     /// Send bytes to an echo server and compare what returns.
     Echo,
     /// Connect to a cluster, write and read with prepared statements, print a row.
+    #[cfg(feature = "driver")]
     Query,
 }
 
@@ -79,6 +80,7 @@ impl Parameters {
         match (key, value) {
             ("mode", "boot") => self.mode = Mode::Boot,
             ("mode", "echo") => self.mode = Mode::Echo,
+            #[cfg(feature = "driver")]
             ("mode", "query") => self.mode = Mode::Query,
             ("ip", "dhcp") => self.dhcp = true,
             ("ip", "static") => self.dhcp = false,

@@ -22,7 +22,7 @@ use crate::parameters::Parameters;
 use crate::println;
 
 /// Connections that can be open or opening at once.
-pub const CONNECTIONS: usize = 2;
+const CONNECTIONS: usize = 2;
 
 static BUFFERS: ConstStaticCell<SocketBuffers<CONNECTIONS, 2048, 1024>> =
     ConstStaticCell::new(SocketBuffers::new());
