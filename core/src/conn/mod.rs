@@ -55,8 +55,9 @@ pub struct ConnectionLimits {
     /// Bytes that may wait for the link. A single request larger than this is still taken when
     /// nothing else waits.
     pub pending_bytes: usize,
-    /// Requests given up whose answer has not come for longer than `orphan_age`.
-    pub orphans: usize,
+    /// Requests given up whose answer has not come for longer than `orphan_age`. With more of
+    /// them, or when they hold more than three quarters of all ids, the connection is given up.
+    pub orphans: u16,
     /// See `orphans`.
     pub orphan_age: Duration,
     /// An OPTIONS request is sent when nothing was heard for this long.
@@ -125,6 +126,8 @@ pub struct Connection<S> {
     heard_at: Instant,
     heartbeat: Option<SlotKey>,
     strays: u32,
+    /// When the age of orphans is looked at; far future while there are few.
+    orphans_due: Instant,
     over: Option<Error>,
     draining: bool,
 }
@@ -143,6 +146,7 @@ impl<S: Default> Connection<S> {
             heard_at: now,
             heartbeat: None,
             strays: 0,
+            orphans_due: Instant::FAR_FUTURE,
             over: None,
             draining: false,
         }
@@ -284,6 +288,7 @@ impl<S: Default> Connection<S> {
         mut tell: impl FnMut(S),
     ) -> (Option<S>, Option<Answer>) {
         let (owner, answer) = self.streams.cancel(key, now);
+        self.watch_orphans(now);
         self.grant(&mut tell);
         let caller = match owner {
             Some(Owner::Caller(caller)) => Some(caller),
@@ -382,16 +387,42 @@ impl<S: Default> Connection<S> {
         if heartbeat_late {
             return Err(Error::new(ErrorKind::Timeout(TimeoutKind::Heartbeat)));
         }
-        if usize::from(self.streams.orphans()) > self.limits.orphans {
-            let limit = now.saturating_sub(self.limits.orphan_age);
-            if self.streams.orphans_older_than(limit) > self.limits.orphans {
-                return Err(Error::new(ErrorKind::Limit(LimitField::Orphans)));
-            }
-        }
+        self.check_orphans(now)?;
         if self.over.is_none() && self.heartbeat.is_none() && now >= self.heartbeat_due() {
             self.put_heartbeat(now);
         }
         Ok(())
+    }
+
+    /// Many orphans are normal for a moment; old ones mean that the node has lost requests, and
+    /// their ids with them.
+    fn check_orphans(&mut self, now: Instant) -> Result<(), Error> {
+        let max = self.orphans_max();
+        if now >= self.orphans_due {
+            let limit = now.saturating_sub(self.limits.orphan_age);
+            if self.streams.orphans_older_than(limit) > usize::from(max) {
+                return Err(Error::new(ErrorKind::Limit(LimitField::Orphans)));
+            }
+            self.orphans_due = Instant::FAR_FUTURE;
+        }
+        self.watch_orphans(now);
+        Ok(())
+    }
+
+    fn watch_orphans(&mut self, now: Instant) {
+        if self.streams.orphans() > self.orphans_max() && self.orphans_due == Instant::FAR_FUTURE {
+            // One microsecond more, so that they are older than the limit then.
+            let age = self
+                .limits
+                .orphan_age
+                .saturating_add(Duration::from_micros(1));
+            self.orphans_due = now.saturating_add(age);
+        }
+    }
+
+    fn orphans_max(&self) -> u16 {
+        let ids = self.limits.in_flight;
+        self.limits.orphans.min(ids.saturating_sub(ids.div_ceil(4)))
     }
 
     fn put_heartbeat(&mut self, now: Instant) {
@@ -432,10 +463,8 @@ impl<S: Default> Connection<S> {
             Some(_) => Instant::FAR_FUTURE,
             None => self.heartbeat_due(),
         };
-        self.streams
-            .earliest()
-            .min(self.waiters.earliest())
-            .min(heartbeat)
+        let callers = self.streams.earliest().min(self.waiters.earliest());
+        callers.min(heartbeat).min(self.orphans_due)
     }
 
     /// Whether bytes wait for the link.

@@ -262,9 +262,11 @@ impl Cell {
         let now = self.clock.now();
         let mut wakers = Wakers::new();
         let held = self.with(|locked| {
-            locked
-                .connection
-                .cancel(key, now, |caller| wakers.extend(caller))
+            let tell = |caller: Caller| wakers.extend(caller);
+            let held = locked.connection.cancel(key, now, tell);
+            let due = locked.connection.poll_timeout();
+            wakers.extend(locked.task.take_waker_for_deadline(due));
+            held
         });
         wake_all(&mut wakers);
         drop(held);

@@ -465,8 +465,12 @@ fn gone() -> LinkError {
 pub(crate) struct Dice(u64);
 
 impl Dice {
+    /// Seeds that lie close together give streams that have nothing to do with each other.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed | 1)
+        let word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self((word ^ (word >> 31)) | 1)
     }
 
     /// xorshift64*.
