@@ -196,12 +196,11 @@ pub(crate) fn wants_json_errors() -> bool {
 /// What the parser of the command line has to say, as one line.
 pub(crate) fn usage_failure(error: &clap::Error) -> Failure {
     let text = error.to_string();
-    let told = text.split("\n\nUsage:").next().unwrap_or(&text);
-    let told = told.strip_prefix("error: ").unwrap_or(told);
-    let told = told
-        .trim()
-        .trim_end_matches("For more information, try '--help'.")
-        .trim();
+    let parts = text
+        .split("\n\n")
+        .map(|part| part.trim().trim_start_matches("error: "))
+        .filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more information"));
+    let told = parts.collect::<Vec<_>>().join("; ");
     Failure::usage(format!("{told} (see messina --help)"))
 }
 

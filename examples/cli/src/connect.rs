@@ -38,7 +38,14 @@ impl Connected {
     /// Connects as the options say.
     pub(crate) async fn open(common: &Common) -> Result<Self, Failure> {
         let config = config(common)?;
-        Self::with_config(config, &common.contact.join(",")).await
+        let connected = Self::with_config(config, &common.contact.join(",")).await?;
+        match connected.missing_dc(common) {
+            Some(failure) => {
+                connected.session.close().await;
+                Err(failure)
+            }
+            None => Ok(connected),
+        }
     }
 
     /// Connects; `contacts` is for the message if it fails.
@@ -52,6 +59,23 @@ impl Connected {
             limits,
             names: Arc::default(),
         })
+    }
+
+    /// A preferred datacenter without nodes leaves no node to ask.
+    fn missing_dc(&self, common: &Common) -> Option<Failure> {
+        let wanted = common.dc.as_ref().filter(|_| !common.dc_failover)?;
+        let status = self.session.status();
+        if status.nodes.iter().any(|node| node.dc == *wanted) {
+            return None;
+        }
+        let mut known: Vec<_> = status.nodes.iter().map(|node| node.dc.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let message = format!(
+            "no node is in datacenter {wanted:?}, there are: {}; correct --dc or add --dc-failover",
+            known.join(", ")
+        );
+        Some(Failure::new("config", message))
     }
 
     /// The state of the connections once every shard has one, or when `wait` is over.

@@ -79,7 +79,6 @@ impl Failure {
         let told = decisive(error);
         let kind = match kind(told) {
             "link" | "client_timeout" => "connect",
-            "invalid" => "config",
             kind => kind,
         };
         let advice = advice(told);

@@ -42,9 +42,12 @@ pub(crate) async fn run(arguments: &InspectArguments) -> Result<ExitCode, Failur
         return Err(Failure::usage("inspect prints table or json"));
     }
     let connected = Connected::open(&arguments.common).await?;
-    let status = connected
+    let mut status = connected
         .settled_status(Duration::from_millis(arguments.wait))
         .await;
+    status
+        .nodes
+        .sort_by(|one, other| (&one.dc, one.address).cmp(&(&other.dc, other.address)));
     let picture = Picture {
         status,
         consistency: consistency(&connected).await,

@@ -97,6 +97,7 @@ impl Report {
     /// The last look at the connections.
     pub(super) fn complete(&mut self, connected: &Connected, world: &World) {
         self.status = connected.session.status();
+        self.status.nodes.sort_by_key(|node| node.address);
         self.connections = self.status.connections();
         self.connections_by_nodes = world.nodes().map(|nodes| nodes.connections());
         for cost in &self.moves {
