@@ -13,6 +13,13 @@
 //! [`time`], `rng`, `seeded`, `sync`, `trace`.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "std"),
+    allow(
+        clippy::arc_with_non_send_sync,
+        reason = "the same source shares between threads with `std`"
+    )
+)]
 
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

@@ -1,11 +1,11 @@
 //! Serves a simulated cluster until its standard input ends or it is interrupted.
 //!
-//! `serve [NODES [SHARDS [v1|v2|both|off|plain [PORT [SHARD_AWARE_PORT]]]]]`, ports 0 to have them
-//! chosen.
+//! `serve [NODES [SHARDS [v1|v2|both|off|plain [PORT [SHARD_AWARE_PORT [USER PASSWORD]]]]]]`, ports
+//! 0 to have them chosen.
 
 use std::io::Write;
 
-use messina_sim::node::{Options, TabletsMode};
+use messina_sim::node::{Credentials, Options, TabletsMode};
 use messina_sim::tcp::SimServer;
 
 #[tokio::main(flavor = "current_thread")]
@@ -25,6 +25,9 @@ async fn main() -> std::io::Result<()> {
     };
     options.port = number(3, 0);
     options.shard_aware_port = Some(number(4, 0));
+    if let [_, _, _, _, _, user, password] = &arguments[..] {
+        options.auth = Some(Credentials::new(user, password));
+    }
     let server = SimServer::start(options).await?;
     let contacts: Vec<String> = server.contacts().iter().map(ToString::to_string).collect();
     let mut out = std::io::stdout();

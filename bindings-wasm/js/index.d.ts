@@ -1,0 +1,113 @@
+/** Who is at fault. */
+export type CqlErrorKind =
+  | "aborted" | "auth" | "bug" | "config" | "encode" | "limit" | "protocol" | "server" | "syntax"
+  | "timeout" | "transport" | "unavailable" | "usage";
+
+/** What went wrong. */
+export class CqlError extends Error {
+  constructor(kind: CqlErrorKind, message: string, facts?: { code?: number; applied?: boolean; cause?: unknown });
+  /** Who is at fault. */
+  readonly kind: CqlErrorKind;
+  /** The server's number; 0 if the error is not the server's. */
+  readonly code: number;
+  /** Whether a write may have taken effect in spite of the error. */
+  readonly applied: boolean;
+}
+
+/** A column or a bind marker. */
+export interface Column {
+  readonly name: string;
+  /** The CQL type, as CQL writes it. */
+  readonly type: string;
+}
+
+/** Values by position, or by the names of the markers. `null` writes null, `undefined` leaves the column as it is. */
+export type Values = readonly unknown[] | { readonly [name: string]: unknown };
+
+export interface RunOptions {
+  /** Gives the request up. */
+  signal?: AbortSignal;
+  /** Milliseconds for the request with all its attempts. */
+  timeout?: number;
+  /** Rows of a page. */
+  pageSize?: number;
+  /** Where an earlier page ended. */
+  pagingState?: Uint8Array;
+  /** Running it twice does the same as running it once, so it may be repeated. */
+  idempotent?: boolean;
+}
+
+export interface ConnectOptions {
+  /** `host` or `host:port`. */
+  contactPoints: string | readonly string[];
+  keyspace?: string;
+  user?: string;
+  password?: string;
+  localDataCenter?: string;
+  applicationName?: string;
+  /** Milliseconds to open a link, and for the first contact. */
+  connectTimeout?: number;
+  /** Milliseconds for a request that sets none. */
+  requestTimeout?: number;
+  /** Gives the attempt up. */
+  signal?: AbortSignal;
+  /** How sockets are opened; TCP by default. */
+  sockets?: Sockets;
+  /** The compiled module; by default that of the file beside the package's code. */
+  wasm?: WebAssembly.Module;
+}
+
+/** Opens a byte stream. May report its failure only after it has returned. */
+export type Sockets = (host: string, port: number, events: SocketEvents) => Socket;
+
+export interface Socket {
+  /** Sends bytes; `sent` is called when the network has taken them. */
+  send(bytes: Uint8Array, sent: () => void): void;
+  /** Closes the stream when everything is sent. */
+  close(): void;
+  /** Closes the stream at once. */
+  abort(): void;
+}
+
+export interface SocketEvents {
+  opened(): void;
+  data(bytes: Uint8Array): void;
+  closed(): void;
+  /** `"resolve"`, `"refused"`, `"reset"`, `"unreachable"`, `"timeout"`, `"tls"` or anything else. */
+  failed(reason: string): void;
+}
+
+/** Rows of one page. Values are made when they are asked for. */
+export class Result implements Iterable<Record<string, unknown>> {
+  readonly columns: readonly Column[];
+  /** Number of rows. */
+  readonly length: number;
+  /** Where the next page begins; undefined if this was the last one. */
+  readonly pagingState: Uint8Array | undefined;
+  readonly warnings: readonly string[];
+  value(row: number, column: number): unknown;
+  row(row: number): Record<string, unknown>;
+  rows(): Record<string, unknown>[];
+  /** All values of one column, without making rows. */
+  column(name: string): unknown[];
+  [Symbol.iterator](): Iterator<Record<string, unknown>>;
+}
+
+/** A prepared statement. */
+export class Statement {
+  readonly markers: readonly Column[];
+  run(values?: Values, options?: RunOptions): Promise<Result>;
+}
+
+/** A cluster. */
+export class Database implements AsyncDisposable {
+  prepare(text: string, options?: { signal?: AbortSignal }): Promise<Statement>;
+  /** Runs a statement once; with values it is prepared first. */
+  query(text: string, values?: Values, options?: RunOptions): Promise<Result>;
+  /** Requests under way finish, then every socket is closed. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Connects: resolves when one node answers and the cluster is known. */
+export function connect(options: ConnectOptions): Promise<Database>;

@@ -1,0 +1,400 @@
+//! What the exports do: one session, its tasks, and the buffers between them and the shell.
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::RefCell;
+use core::convert::Infallible;
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use messina_core::drive::{Driver, Prepared, QueryResult, Session, Statement, start};
+use messina_core::error::{ApiMisuse, Error, ErrorKind, LinkError, LinkErrorKind};
+use messina_core::exec::paging::PagingState;
+
+use crate::executor::{Executor, Spawned, Task};
+use crate::message::{BoundValues, Outbox, parse_config};
+use crate::slab::Slab;
+use crate::transport::ShellTransport;
+
+/// A driver and everything around it.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    transport: ShellTransport,
+    executor: Executor,
+    session: Option<Session>,
+    shared: Rc<Shared>,
+    input: BytesMut,
+    outbox: Outbox,
+}
+
+/// What tasks leave for the shell.
+#[derive(Debug)]
+struct Shared {
+    finished: RefCell<Outbox>,
+    statements: RefCell<Slab<Prepared>>,
+    driver: RefCell<DriverState>,
+}
+
+/// Whether the driver still runs, and who waits for its end.
+#[derive(Debug, Default)]
+struct DriverState {
+    is_over: bool,
+    waker: Option<Waker>,
+}
+
+/// What a request is to do.
+enum Command {
+    Ready,
+    Prepare(String),
+    Query(Statement<'static>),
+    Execute(Prepared, BoundValues),
+    Close,
+}
+
+/// What a request brought.
+enum Answer {
+    Nothing,
+    Prepared(Prepared),
+    Result(QueryResult),
+}
+
+/// How a statement is to be run, as the shell says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunOptions {
+    /// Milliseconds; 0 for the session's setting.
+    pub(crate) timeout: u32,
+    /// Rows; 0 for the session's setting.
+    pub(crate) page_size: u32,
+    /// Bytes of paging state at the front of the input; 0 to begin at the start.
+    pub(crate) paging_len: usize,
+    pub(crate) is_idempotent: bool,
+}
+
+impl Instance {
+    pub(crate) fn new() -> Self {
+        Self {
+            transport: ShellTransport::new(),
+            executor: Executor::default(),
+            session: None,
+            shared: Rc::new(Shared {
+                finished: RefCell::new(Outbox::new()),
+                statements: RefCell::new(Slab::new()),
+                driver: RefCell::default(),
+            }),
+            input: BytesMut::new(),
+            outbox: Outbox::new(),
+        }
+    }
+
+    /// Room for what the next call reads.
+    pub(crate) fn input(&mut self, len: usize) -> &mut [u8] {
+        self.input = BytesMut::zeroed(len);
+        &mut self.input
+    }
+
+    /// Moves the clock: milliseconds since some start, and since 1970.
+    pub(crate) fn tick(&mut self, now: f64, wall: f64) {
+        self.transport.time.tick(now, wall);
+    }
+
+    /// Begins a session with the settings in the input. The request ends when it can be used.
+    pub(crate) fn start(&mut self, seed: u64) -> u32 {
+        let input = self.take_input();
+        let started = parse_config(&input).and_then(|config| {
+            let transport = self.transport.clone();
+            start(config, transport, &mut Seed(seed))
+        });
+        match started {
+            Ok((session, driver)) => {
+                let (shared, spawned) = (Rc::clone(&self.shared), self.executor.spawned());
+                self.executor
+                    .spawn(|_| Box::pin(run_driver(driver, spawned, shared)));
+                self.session = Some(session);
+                self.request(Ok(Command::Ready))
+            }
+            Err(error) => self.request(Err(error)),
+        }
+    }
+
+    /// Prepares the text in the input.
+    pub(crate) fn prepare(&mut self) -> u32 {
+        let text = self.take_text();
+        self.request(text.map(Command::Prepare))
+    }
+
+    /// Runs the text in the input, without values.
+    pub(crate) fn query(&mut self, options: RunOptions) -> u32 {
+        let paging_state = self.take_paging_state(options);
+        let command = self.take_text().map(|text| {
+            let mut statement = Statement::new(text).with_paging_state(paging_state);
+            if let Some(timeout) = options.timeout() {
+                statement = statement.with_timeout(timeout);
+            }
+            if let Some(rows) = options.page_size() {
+                statement = statement.with_page_size(rows);
+            }
+            if options.is_idempotent {
+                statement = statement.idempotent();
+            }
+            Command::Query(statement)
+        });
+        self.request(command)
+    }
+
+    /// Executes a prepared statement with the values in the input.
+    pub(crate) fn execute(&mut self, statement: u32, count: u16, options: RunOptions) -> u32 {
+        let paging_state = self.take_paging_state(options);
+        let values = BoundValues {
+            count,
+            bytes: self.take_input(),
+        };
+        let found = self.shared.statements.borrow().get(statement).cloned();
+        let command = found.map(|prepared| {
+            let mut prepared = prepared.with_paging_state(paging_state);
+            if let Some(timeout) = options.timeout() {
+                prepared = prepared.with_timeout(timeout);
+            }
+            if let Some(rows) = options.page_size() {
+                prepared = prepared.with_page_size(rows);
+            }
+            if options.is_idempotent {
+                prepared = prepared.idempotent();
+            }
+            Command::Execute(prepared, values)
+        });
+        self.request(command.ok_or_else(|| Error::bug("a statement that was released")))
+    }
+
+    /// Forgets a prepared statement.
+    pub(crate) fn release(&mut self, statement: u32) {
+        let released = self.shared.statements.borrow_mut().remove(statement);
+        drop(released);
+    }
+
+    /// Gives a request up; nothing more is heard of it.
+    pub(crate) fn cancel(&mut self, request: u32) {
+        self.executor.cancel(request);
+    }
+
+    /// Ends the session: requests under way finish. The request ends when all links are closed.
+    pub(crate) fn close(&mut self) -> u32 {
+        self.request(Ok(Command::Close))
+    }
+
+    pub(crate) fn handle_opened(&mut self, link: u32) {
+        self.transport.links.handle_opened(link);
+    }
+
+    /// A link failed, for a reason by its number in `LINK_ERRORS`.
+    pub(crate) fn handle_failed(&mut self, link: u32, reason: usize) {
+        let kind = LINK_ERRORS.get(reason).copied();
+        let error = LinkError::new(kind.unwrap_or(LinkErrorKind::Other));
+        self.transport.links.handle_failed(link, error);
+    }
+
+    pub(crate) fn handle_closed(&mut self, link: u32) {
+        self.transport.links.handle_closed(link);
+    }
+
+    pub(crate) fn handle_sent(&mut self, link: u32, len: usize) {
+        self.transport.links.handle_sent(link, len);
+    }
+
+    /// The input came from a link.
+    pub(crate) fn feed(&mut self, link: u32) {
+        let bytes = self.take_input();
+        if !bytes.is_empty() {
+            self.transport.links.handle_bytes(link, bytes);
+        }
+    }
+
+    /// Runs every task that can go on, then tells what the shell has to do: the time of the next
+    /// tick in milliseconds, then the outputs. Valid until the next call.
+    pub(crate) fn outputs(&mut self) -> &[u8] {
+        let is_quiet = self.executor.run(POLLS_MAX);
+        let deadline = if is_quiet {
+            self.transport.time.next_deadline()
+        } else {
+            0.0
+        };
+        self.outbox.clear();
+        self.outbox.put_number(deadline);
+        self.transport.links.put_effects(&mut self.outbox);
+        let mut finished = self.shared.finished.borrow_mut();
+        self.outbox.append(&finished);
+        finished.clear();
+        self.outbox.as_bytes()
+    }
+
+    /// The length of what `outputs` told last.
+    pub(crate) fn outputs_len(&self) -> usize {
+        self.outbox.as_bytes().len()
+    }
+
+    fn request(&mut self, command: Result<Command, Error>) -> u32 {
+        let session = self.session.clone().ok_or(CLOSED);
+        let shared = Rc::clone(&self.shared);
+        let is_close = matches!(command, Ok(Command::Close));
+        if is_close {
+            self.session = None;
+        }
+        self.executor.spawn(|number| {
+            let task: Task = Box::pin(async move {
+                let outcome = match (command, session) {
+                    (Ok(command), Ok(session)) => carry_out(command, session, &shared).await,
+                    (Err(error), _) | (_, Err(error)) => Err(error),
+                };
+                shared.finish(number, outcome);
+            });
+            task
+        })
+    }
+
+    fn take_input(&mut self) -> BytesMut {
+        core::mem::take(&mut self.input)
+    }
+
+    fn take_text(&mut self) -> Result<String, Error> {
+        let input = self.take_input();
+        let text = core::str::from_utf8(&input).map_err(|_| Error::bug("a text is not UTF-8"))?;
+        Ok(String::from(text))
+    }
+
+    fn take_paging_state(&mut self, options: RunOptions) -> Option<PagingState> {
+        let len = options.paging_len.min(self.input.len());
+        let state: Bytes = self.input.split_to(len).freeze();
+        (!state.is_empty()).then(|| PagingState::from_bytes(state))
+    }
+}
+
+impl RunOptions {
+    fn timeout(self) -> Option<Duration> {
+        (self.timeout > 0).then(|| Duration::from_millis(u64::from(self.timeout)))
+    }
+
+    fn page_size(self) -> Option<i32> {
+        i32::try_from(self.page_size).ok().filter(|&rows| rows > 0)
+    }
+}
+
+impl Shared {
+    /// Tells the shell how a request ended.
+    fn finish(&self, request: u32, outcome: Result<Answer, Error>) {
+        let mut finished = self.finished.borrow_mut();
+        let told = outcome.and_then(|answer| match answer {
+            Answer::Nothing => {
+                finished.put(crate::message::Effect::Done, request);
+                Ok(())
+            }
+            Answer::Prepared(prepared) => {
+                let kept = self.statements.borrow_mut().insert(prepared.clone());
+                let number = kept.map_err(|_| Error::new(ErrorKind::Busy))?;
+                finished.put_prepared(request, number, &prepared);
+                Ok(())
+            }
+            Answer::Result(result) => finished.put_result(request, &result),
+        });
+        if let Err(error) = told {
+            finished.put_failure(request, &error);
+        }
+    }
+
+    fn set_driver_over(&self) {
+        let mut driver = self.driver.borrow_mut();
+        driver.is_over = true;
+        if let Some(waker) = driver.waker.take() {
+            waker.wake();
+        }
+    }
+
+    async fn driver_over(&self) {
+        poll_fn(|cx| {
+            let mut driver = self.driver.borrow_mut();
+            if driver.is_over {
+                return Poll::Ready(());
+            }
+            driver.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+async fn carry_out(command: Command, session: Session, shared: &Shared) -> Result<Answer, Error> {
+    Ok(match command {
+        Command::Ready => {
+            session.ready().await?;
+            Answer::Nothing
+        }
+        Command::Prepare(text) => Answer::Prepared(session.prepare(text).await?),
+        Command::Query(statement) => {
+            let none = BoundValues {
+                count: 0,
+                bytes: BytesMut::new(),
+            };
+            Answer::Result(session.query(statement, none).await?)
+        }
+        Command::Execute(prepared, values) => {
+            Answer::Result(session.execute(&prepared, values).await?)
+        }
+        Command::Close => {
+            session.close().await;
+            drop(session);
+            shared.driver_over().await;
+            Answer::Nothing
+        }
+    })
+}
+
+/// Hands every connection to the executor until the session has ended.
+async fn run_driver(mut driver: Driver<ShellTransport>, spawned: Spawned, shared: Rc<Shared>) {
+    while let Some(connection) = driver.next_connection().await {
+        spawned.borrow_mut().push(Box::pin(connection));
+    }
+    shared.set_driver_over();
+}
+
+/// The seed that the shell draws.
+struct Seed(u64);
+
+impl rand_core::TryRng for Seed {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        let [a, b, c, d, ..] = self.0.to_le_bytes();
+        Ok(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for (byte, seed) in bytes
+            .iter_mut()
+            .zip(self.0.to_le_bytes().into_iter().cycle())
+        {
+            *byte = seed;
+        }
+        Ok(())
+    }
+}
+
+/// Why a link failed, in the order of `LINK_ERRORS` of `js/module.js`.
+const LINK_ERRORS: [LinkErrorKind; 7] = [
+    LinkErrorKind::Other,
+    LinkErrorKind::Resolve,
+    LinkErrorKind::Refused,
+    LinkErrorKind::Reset,
+    LinkErrorKind::Unreachable,
+    LinkErrorKind::TimedOut,
+    LinkErrorKind::Tls,
+];
+
+const CLOSED: Error = Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed));
+
+/// Polls of one call; if there is more to do, the shell calls again at once.
+const POLLS_MAX: u32 = 100_000;

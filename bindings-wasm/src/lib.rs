@@ -1,0 +1,35 @@
+//! messina as a WebAssembly module for JavaScript.
+//!
+//! The module has exports and no imports. The shell (`js/`) owns sockets, timers and promises; it
+//! calls in with what happened (`feed`, `link_opened`, `tick`, `execute`, ..) and takes what has to
+//! be done from `outputs`, which first runs every task that can go on. Nothing calls into
+//! JavaScript while Rust runs, so no call ever meets a borrowed object.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `boundary` | the exports, the allocator and the panic handler; the only unsafe code, on WASM only |
+//! | `instance` | what the exports do |
+//! | `executor` | the ready queue |
+//! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
+//! | `message` | how settings, values and outputs are laid out in memory |
+//!
+//! A panic traps. The shell then rejects every pending promise with the text of `panic_message`
+//! and drops the module, so nothing needs to unwind.
+#![cfg_attr(target_family = "wasm", no_std)]
+#![deny(unsafe_code)]
+#![cfg_attr(
+    not(target_family = "wasm"),
+    allow(dead_code, reason = "the exports that use it exist on WASM only")
+)]
+
+extern crate alloc;
+
+#[cfg(target_family = "wasm")]
+mod boundary;
+mod executor;
+mod instance;
+mod link;
+mod message;
+mod slab;
+mod time;
+mod transport;

@@ -1,0 +1,199 @@
+// The package as it ships (dist/), against a simulated cluster over real sockets.
+//
+// `node tests/run.mjs`; the program that serves the cluster is that of MESSINA_SERVE, or is built.
+// Prints the sizes, and fails above the budget of size-budget.json, which only goes down.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { CqlError, connect } from "../dist/index.js";
+import { Module } from "../js/module.js";
+import { Shell } from "../js/shell.js";
+import { tcp } from "../js/node.js";
+import { serve } from "./cluster.mjs";
+
+const file = (path) => readFileSync(new URL(path, import.meta.url));
+const compiled = new WebAssembly.Module(file("../dist/messina.wasm"));
+const long = { timeout: 60_000 };
+
+let cluster;
+before(async () => {
+  cluster = await serve();
+  const db = await connect({ contactPoints: cluster.contact });
+  await db.query("CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}");
+  await db.query("CREATE TABLE shop.item (k int PRIMARY KEY, b bigint, t text, bl blob, u uuid, o boolean, d double)");
+  await db.close();
+}, long);
+after(() => cluster.stop());
+
+/** @param {object} [options] */
+const open = (options) => connect({ contactPoints: [cluster.contact], ...options });
+
+/** Sockets that pass on what came in pieces of `length` bytes. */
+const splitting = (length) => (host, port, events) =>
+  tcp(host, port, {
+    ...events,
+    data: (bytes) => {
+      for (let at = 0; at < bytes.length; at += length) events.data(bytes.subarray(at, at + length));
+    },
+  });
+
+const rejects = (promise, expected) =>
+  assert.rejects(promise, (error) => {
+    assert.ok(error instanceof CqlError || error.name === "CqlError", `${error}`);
+    for (const [fact, value] of Object.entries(expected)) {
+      if (value instanceof RegExp) assert.match(error[fact], value);
+      else assert.equal(error[fact], value, `${fact} of ${error}`);
+    }
+    return true;
+  });
+
+test("a prepared SELECT returns the row", long, async () => {
+  const db = await open();
+  const row = {
+    k: 1, b: 2n ** 62n, t: "näher", bl: Uint8Array.of(0, 255), u: "00112233-4455-6677-8899-aabbccddeeff", o: true, d: -0.5,
+  };
+  const insert = await db.prepare("INSERT INTO shop.item (k, b, t, bl, u, o, d) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  assert.deepEqual(insert.markers.map(({ type }) => type), ["int", "bigint", "text", "blob", "uuid", "boolean", "double"]);
+  assert.equal((await insert.run(row)).length, 0);
+  const select = await db.prepare("SELECT k, b, t, bl, u, o, d FROM shop.item WHERE k = ?");
+  const result = await select.run([1]);
+  assert.deepEqual(result.rows(), [row]);
+  assert.deepEqual([result.length, result.pagingState, result.column("b")], [1, undefined, [2n ** 62n]]);
+  assert.deepEqual((await select.run([2])).rows(), []);
+  await db.close();
+});
+
+test("null is null and undefined leaves the column as it is", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  const put = (values) => db.query("INSERT INTO item (k, t, d) VALUES (?, ?, ?)", values);
+  const held = async () => (await db.query("SELECT t, d FROM item WHERE k = ?", [5])).rows();
+  await put([5, "kept", 1.5]);
+  await put({ k: 5, d: null });
+  assert.deepEqual(await held(), [{ t: "kept", d: null }]);
+  await db.close();
+});
+
+test("pages follow each other by their paging state", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  await db.query("CREATE TABLE page (p int, c int, PRIMARY KEY (p, c))");
+  const insert = await db.prepare("INSERT INTO page (p, c) VALUES (?, ?)");
+  await Promise.all(Array.from({ length: 25 }, (_, c) => insert.run([1, c])));
+  const select = await db.prepare("SELECT c FROM page WHERE p = ?");
+  const found = [];
+  let pagingState;
+  do {
+    const page = await select.run([1], { pageSize: 10, pagingState });
+    found.push(...page.column("c"));
+    pagingState = page.pagingState;
+  } while (pagingState);
+  assert.deepEqual(found, Array.from({ length: 25 }, (_, c) => c));
+  await db.close();
+});
+
+for (const length of [1, 3, 7, 8, 9, 10, 11, 4095]) {
+  test(`bytes that come in pieces of ${length} make the same rows`, long, async () => {
+    const db = await open({ sockets: splitting(length) });
+    await db.query("INSERT INTO shop.item (k, t) VALUES (?, ?)", [length, "x".repeat(5000)]);
+    const result = await db.query("SELECT t FROM shop.item WHERE k = ?", [length]);
+    assert.deepEqual(result.column("t"), ["x".repeat(5000)]);
+    await db.close();
+  });
+}
+
+test("a thousand requests at once, each with its own answer", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  const insert = await db.prepare("INSERT INTO item (k, b) VALUES (?, ?)");
+  const select = await db.prepare("SELECT b FROM item WHERE k = ?");
+  const keys = Array.from({ length: 1000 }, (_, i) => 10_000 + i);
+  await Promise.all(keys.map((k) => insert.run([k, k * k])));
+  const results = await Promise.all(keys.map((k) => select.run([k])));
+  assert.deepEqual(results.map((result) => result.value(0, 0)), keys.map((k) => BigInt(k * k)));
+  await db.close();
+});
+
+test("an aborted request rejects at once and harms no other", long, async () => {
+  const db = await open();
+  const select = await db.prepare("SELECT k FROM shop.item WHERE k = ?");
+  await rejects(select.run([1], { signal: AbortSignal.abort() }), { kind: "aborted", applied: false, name: "AbortError" });
+  const controller = new AbortController();
+  const [given_up, kept] = [select.run([1], controller), select.run([1])];
+  controller.abort(new Error("enough"));
+  await assert.rejects(given_up, (error) => error.kind === "aborted" && error.cause.message === "enough");
+  assert.equal((await kept).length, 1);
+  assert.equal((await select.run([1])).length, 1);
+  await db.close();
+});
+
+test("errors say who is at fault", long, async () => {
+  const db = await open();
+  const insert = await db.prepare("INSERT INTO shop.item (k, u) VALUES (?, ?)");
+  await rejects(db.query("SELEC 1"), { kind: "syntax", code: 0x2000, applied: false });
+  await rejects(db.query("SELECT k FROM nowhere.item"), { kind: "server", code: 0x2200 });
+  await rejects(insert.run([1]), { kind: "encode", message: "1 values for 2 markers" });
+  await rejects(insert.run(["1", null]), { kind: "encode", message: "value 0 (k): string does not fit int" });
+  await rejects(insert.run([2 ** 31, null]), { kind: "encode" });
+  await rejects(insert.run([1, "no uuid"]), { kind: "encode" });
+  await db.close();
+  await rejects(insert.run([1, null]), { kind: "usage" });
+  await rejects(connect({ contactPoints: "a b" }), { kind: "config" });
+  await rejects(open({ keyspce: "shop" }), { kind: "config", message: /keyspce/ });
+});
+
+test("a wrong password is an error of kind auth, and a right one is none", long, async () => {
+  const guarded = await serve("alice", "secret");
+  const login = (user, password) => connect({ contactPoints: guarded.contact, user, password });
+  await (await login("alice", "secret")).close();
+  await rejects(login("alice", "wrong"), { kind: "auth", code: 0x0100 });
+  await rejects(login(), { kind: "auth" });
+  await guarded.stop();
+});
+
+test("a port where nobody listens, and one where nobody answers", long, async () => {
+  const silent = createServer((socket) => socket.on("error", () => {}).resume()).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address();
+  const started = performance.now();
+  await rejects(connect({ contactPoints: `127.0.0.1:${port}`, connectTimeout: 300 }), { kind: /transport|timeout/ });
+  assert.ok(performance.now() - started < 3000);
+  silent.close();
+  await once(silent, "close");
+  await rejects(connect({ contactPoints: `127.0.0.1:${port}`, connectTimeout: 300 }), { kind: "transport", message: /refused/ });
+});
+
+test("a panic rejects every pending request with its text", long, async () => {
+  const shell = new Shell(compiled, tcp);
+  const pending = shell.request((module) => module.start({ contactPoints: "127.0.0.1:1" }));
+  // No memory for that many bytes: a panic of the module as it ships.
+  const failed = shell.request((module) => module.call("input", 2 ** 31 - 1));
+  await rejects(failed, { kind: "bug", applied: true, message: /panicked|memory|capacity/ });
+  await rejects(pending, { kind: "bug", message: /panicked|memory|capacity/ });
+  await rejects(shell.request((module) => module.call("close")), { kind: "bug" });
+  assert.throws(() => new Module(compiled).call("input", 2 ** 32 - 1), { kind: "bug" });
+});
+
+test("a process ends by itself after close", long, async () => {
+  const code = `import { connect } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
+    const db = await connect({ contactPoints: ${JSON.stringify(cluster.contact)} });
+    const ran = db.query("SELECT k FROM shop.item WHERE k = ?", [1]);
+    await ran; await db.close(); console.log("closed");`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  const [chunk] = await once(child.stdout, "data");
+  const closed = performance.now();
+  const [exit] = await once(child, "exit");
+  assert.deepEqual([`${chunk}`, exit], ["closed\n", 0]);
+  assert.ok(performance.now() - closed < 2000, "something was left that kept the process");
+});
+
+test("module and shell stay within their budget", () => {
+  const { gzip } = JSON.parse(`${file("../size-budget.json")}`);
+  const [wasm, shell] = [file("../dist/messina.wasm"), file("../dist/index.js")];
+  const packed = (bytes) => gzipSync(bytes, { level: 9 }).length;
+  console.log(`wasm ${wasm.length} B, gzip ${packed(wasm)} B; shell ${shell.length} B, gzip ${packed(shell)} B`);
+  assert.ok(packed(wasm) + packed(shell) <= gzip, `${packed(wasm) + packed(shell)} bytes of ${gzip}`);
+});
