@@ -8,7 +8,7 @@ use crate::inspect::InspectArguments;
 use crate::query::QueryArguments;
 use crate::sim::SimArguments;
 
-/// A CQL driver at work: try it, ask a cluster, look at it, or start a simulated one.
+/// A CQL driver at work: try it, ask a cluster, or start a simulated one.
 #[derive(Debug, Parser)]
 #[command(name = "messina", version, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 /// What the command does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Watch the driver work on a simulated cluster inside this process, or on a real one
+    /// Watch the driver work on a simulated cluster, or on a real one
     Demo(DemoArguments),
     /// Run a simulated cluster as a server, until Ctrl-C
     Sim(SimArguments),

@@ -20,8 +20,11 @@ use crate::failure::Failure;
 /// nodes cannot be asked for its tablets.
 const FIRST_KEYS: usize = 64;
 
-/// How long the driver may take to store what responses told it.
-const LEARN_LIMIT: Duration = Duration::from_secs(2);
+/// Keys that are looked at to see whether the driver knows all tablets.
+const CHECKED_KEYS: usize = 10_000;
+
+/// How long the driver may take to meet all tablets and to store what it was told.
+const LEARN_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,21 +89,25 @@ impl Load {
         Some(route.ok()?.token?.value())
     }
 
-    /// Meets every tablet once, and waits until the driver knows them all. The tally is that of
-    /// the first meetings alone.
+    /// Meets every tablet, and waits until the driver knows them all. The tally is that of the
+    /// first meetings alone.
     pub(super) async fn learn(&self, keys: &[i64]) -> Result<Tally, Failure> {
-        let mut keys = self.one_of_each_tablet(keys);
-        let tally = self.run(Work::Write, &keys).await?;
+        let first = self.one_of_each_tablet(keys);
+        let tally = self.run(Work::Write, &first).await?;
         let give_up_at = Instant::now() + LEARN_LIMIT;
+        let mut unknown: Vec<i64> = keys.iter().copied().take(CHECKED_KEYS).collect();
         loop {
-            keys.retain(|key| !self.is_known(*key));
-            if keys.is_empty() || Instant::now() >= give_up_at {
-                return Ok(tally);
+            unknown.retain(|key| !self.is_known(*key));
+            if unknown.is_empty() || Instant::now() >= give_up_at {
+                break;
             }
+            // Tablets not met yet, and payloads that were dropped or are still being stored.
+            let some = unknown.len().min(FIRST_KEYS);
+            self.run(Work::Write, &unknown[..some]).await?;
             tokio::time::sleep(Duration::from_millis(2)).await;
-            // A payload may have been dropped; the next response brings it again.
-            self.run(Work::Write, &keys).await?;
         }
+        self.progress.reset();
+        Ok(tally)
     }
 
     fn one_of_each_tablet(&self, keys: &[i64]) -> Vec<i64> {

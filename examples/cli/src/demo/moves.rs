@@ -1,6 +1,8 @@
 //! Half way, a tablet moves to another node, or its leadership to another replica. What it costs
 //! is the number of requests that still went to the old place.
 
+use messina_sim::node::Replica;
+
 use super::load::{Load, Work};
 use super::table::Kind;
 use super::tally::Tally;
@@ -51,22 +53,12 @@ pub(super) async fn make(load: &Load, keys: &[i64]) -> Result<Outcome, Failure> 
     };
     let tablet = keys.first().and_then(|key| tablet_of(*key)).unwrap_or(0);
     let story = match load.table().kind {
-        Kind::Strong => nodes.move_leader(name, tablet)?.map(|(from, to)| {
-            format!(
-                "leader of tablet {tablet}: node {} → node {}",
-                from + 1,
-                to + 1
-            )
-        }),
-        _ => nodes.move_tablet(name, tablet)?.map(|(from, to)| {
-            format!(
-                "tablet {tablet}: node {} shard {} → node {} shard {}",
-                from.node + 1,
-                from.shard,
-                to.node + 1,
-                to.shard
-            )
-        }),
+        Kind::Strong => nodes
+            .move_leader(name, tablet)?
+            .map(|(from, to)| format!("leader of tablet {tablet}, node {} → {}", from + 1, to + 1)),
+        _ => nodes
+            .move_tablet(name, tablet)?
+            .map(|(from, to)| tablet_story(tablet, from, to)),
     };
     let Some(story) = story else {
         let why = "there is no other place".to_owned();
@@ -79,6 +71,17 @@ pub(super) async fn make(load: &Load, keys: &[i64]) -> Result<Outcome, Failure> 
     let there: Vec<i64> = there.take(usize::from(load.concurrency())).collect();
     let cost = follow(load, &there, what, story).await?;
     Ok(Outcome::Moved(Box::new(cost)))
+}
+
+fn tablet_story(tablet: usize, from: Replica, to: Replica) -> String {
+    if from.node == to.node {
+        let node = from.node + 1;
+        return format!(
+            "tablet {tablet} of node {node}, shard {} → {}",
+            from.shard, to.shard
+        );
+    }
+    format!("tablet {tablet}, node {} → {}", from.node + 1, to.node + 1)
 }
 
 /// Reads keys of the moved tablet, a batch at a time, until a whole batch arrives.

@@ -167,7 +167,7 @@ impl Report {
         lines.push(self.grid().to_string());
         lines.push(self.source_line());
         if !self.moves.is_empty() {
-            lines.push(heading("What moving cost"));
+            lines.push(heading("What moving cost, until the driver had noticed"));
             lines.extend(self.moves.iter().map(move_line));
         }
         if !self.skipped.is_empty() {
@@ -185,48 +185,44 @@ impl Report {
 
     fn connections_line(&self) -> String {
         let counted = match self.connections_by_nodes {
-            Some(count) => format!(", the nodes count {count}"),
+            Some(count) => format!(" (the nodes count {count})"),
             None => String::new(),
         };
-        format!(
-            "\n{} connections{counted}: one to each shard is a green cell",
-            self.connections
-        )
+        format!("\n{} connections{counted}", self.connections)
     }
 
+    /// At most 80 columns.
     fn grid(&self) -> Grid {
         let mut grid = Grid::new();
         grid.load_preset(presets::UTF8_FULL_CONDENSED);
-        grid.set_header([
+        let header = [
             "table",
             "requests",
             "owning\nnode",
             "owning\nshard",
-            "shard before\nlearning",
+            "before\nlearning",
             "leader",
-            "forwarded",
-            "the driver says\nshard  leader",
-        ]);
+            "driver\nshard",
+            "driver\nleader",
+        ];
+        let header = header.into_iter().enumerate().map(|(at, name)| match at {
+            0 => Cell::new(name),
+            _ => right(name.to_owned()),
+        });
+        grid.set_header(header);
         for row in &self.rows {
-            let driver_leader = row
-                .driver
-                .leader_share()
-                .map_or_else(|| "–".to_owned(), percent);
-            let driver = format!(
-                "{}  {driver_leader:>6}",
-                percent(row.driver.owner_shard_share())
-            );
+            let leader = |share: Option<f64>| {
+                share.map_or_else(|| right("–".to_owned()), |share| graded(share, 1.0))
+            };
             grid.add_row([
-                Cell::new(row.kind.adjective()).add_attribute(Attribute::Bold),
+                Cell::new(row.kind.name()).add_attribute(Attribute::Bold),
                 number(row.seen.requests),
                 graded(row.seen.owner_node_share(), OWNER_SHARE),
                 graded(row.seen.owner_shard_share(), OWNER_SHARE),
                 right(percent(row.before.owner_shard_share())),
-                row.seen
-                    .leader_share()
-                    .map_or_else(|| right("–".to_owned()), |share| graded(share, 1.0)),
-                number(row.seen.forwarded),
-                right(driver),
+                leader(row.seen.leader_share()),
+                graded(row.driver.owner_shard_share(), OWNER_SHARE),
+                leader(row.driver.leader_share()),
             ]);
         }
         grid
@@ -234,7 +230,8 @@ impl Report {
 
     fn source_line(&self) -> String {
         let text = if self.seen_by_nodes {
-            "Counted by the nodes, which share no code with the driver; the last column is the driver's own count."
+            "Counted by the nodes, which share no code with the driver; the last two columns\n\
+             are the driver's own. Before learning: requests that met a tablet first."
         } else {
             "Counted by the driver: a real cluster does not tell."
         };
@@ -269,7 +266,7 @@ impl Report {
                 .bold()
                 .to_string()
         } else if self.rows.iter().all(good) && !self.rows.is_empty() {
-            let text = "✓ Requests go to the node and shard that own their row, and to the leader where there is one.";
+            let text = "✓ Requests reach the node and shard that own their row, and the leader.";
             style(text).green().bold().to_string()
         } else {
             style("✗ Too many requests went elsewhere.")
@@ -285,20 +282,11 @@ fn heading(text: &str) -> String {
 }
 
 fn move_line(cost: &Cost) -> String {
-    let requests = if cost.missed == 1 {
-        "request"
-    } else {
-        "requests"
-    };
-    format!(
-        "  {}  {}",
-        cost.story,
-        style(format!(
-            "{} of {} {requests} went to the old place, then none",
-            cost.missed, cost.requests
-        ))
-        .dim()
-    )
+    let went = format!(
+        "{} of {} requests went to the old place",
+        cost.missed, cost.requests
+    );
+    format!("  {}: {}", cost.story, style(went).dim())
 }
 
 fn right(text: String) -> Cell {

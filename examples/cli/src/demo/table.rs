@@ -1,6 +1,7 @@
 //! The three tables, and the statements on them.
 
 use messina_core::drive::Prepared;
+use messina_core::routing::KeyspaceConsistency;
 
 use super::world::World;
 use crate::connect::Connected;
@@ -51,6 +52,26 @@ impl Kind {
         }
     }
 
+    /// Some servers take options that they do not know.
+    fn check(self, connected: &Connected, keyspace: &str) -> Result<(), Failure> {
+        let status = connected.session.status();
+        let made = status
+            .cluster
+            .keyspaces
+            .iter()
+            .find(|made| *made.name == *keyspace);
+        let is_strong = self == Self::Strong;
+        let is_as_asked = made.is_some_and(|made| {
+            made.has_tablets == self.has_tablets()
+                && (made.consistency == KeyspaceConsistency::Strong) == is_strong
+        });
+        if is_as_asked {
+            return Ok(());
+        }
+        let message = format!("the cluster does not make {} tables", self.adjective());
+        Err(Failure::new("invalid", message))
+    }
+
     /// Replicas of each row. Where it can be, fewer than there are nodes: else every node would be
     /// an owner, and there would be no node to move a tablet to.
     fn replication_factor(self, nodes: usize) -> usize {
@@ -97,6 +118,10 @@ impl Table {
             }
         }
         outcome?;
+        if let Err(failure) = kind.check(connected, &keyspace) {
+            run(connected, &format!("DROP KEYSPACE {keyspace}")).await?;
+            return Err(failure);
+        }
         let columns = "id bigint PRIMARY KEY, note text, weight double";
         run(
             connected,

@@ -134,9 +134,6 @@ fn facts(node: &NodeStatus) -> String {
         Some(shards) => parts.push(format!("{}/{shards} shards", node.connected_shards())),
         None => parts.push("no shards".to_owned()),
     }
-    if let Some(port) = node.shard_aware_port {
-        parts.push(format!("shard-aware port {port}"));
-    }
     if let Some(connection) = node.connections.first() {
         parts.push(format!("v{}", connection.protocol));
         let tablets = connection

@@ -24,7 +24,6 @@ pub(super) struct Executed {
     pub(super) pages: u32,
     pub(super) lwt_applied: Option<bool>,
     pub(super) warnings: Vec<String>,
-    pub(super) keyspace_set: Option<String>,
     /// Index of the node that answered last.
     pub(super) node: u16,
     pub(super) shard: Option<u16>,
@@ -49,7 +48,9 @@ impl Executed {
             self.columns = page.columns().iter().map(spec).collect();
             self.lwt_applied = page.was_applied();
             self.is_rows = page.is_rows();
-            self.keyspace_set = page.keyspace_set().map(str::to_owned);
+            self.warnings.extend(page.keyspace_set().map(|keyspace| {
+                format!("keyspace {keyspace} is set on one connection of many; use --keyspace")
+            }));
         }
         let room = max_rows.saturating_sub(self.row_count);
         if wants_rows && page.is_rows() {

@@ -150,13 +150,6 @@ impl Printer {
         for warning in &executed.warnings {
             writeln!(out, "{} {warning}", style("warning:").yellow())?;
         }
-        if let Some(keyspace) = &executed.keyspace_set {
-            writeln!(
-                out,
-                "{} keyspace {keyspace} is set on one connection of many; use --keyspace",
-                style("warning:").yellow()
-            )?;
-        }
         for trace in self.traces(executed) {
             print_trace(out, &trace)?;
         }
