@@ -1,20 +1,59 @@
 //! Ctrl-C, and being told to end by the system.
 
-/// Waits for an interrupt or, on Unix, a request to terminate.
-pub(crate) async fn interrupted() {
-    #[cfg(unix)]
-    {
+use core::future::Future;
+
+/// Ends when an interrupt or, on Unix, a request to terminate arrives. Listens from the call on,
+/// not from the first poll: what is said between must not kill the process.
+pub(crate) fn interrupted() -> impl Future<Output = ()> {
+    let mut signals = Signals::listen();
+    async move { signals.next().await }
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: Option<tokio::signal::unix::Signal>,
+    terminate: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Where there are no signals, only the work's own end ends it.
+    fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+        Self {
+            interrupt: signal(SignalKind::interrupt()).ok(),
+            terminate: signal(SignalKind::terminate()).ok(),
         }
     }
-    // An error says that there are no signals here: then only the work's own end ends it.
-    if tokio::signal::ctrl_c().await.is_err() {
-        core::future::pending::<()>().await;
+
+    async fn next(&mut self) {
+        tokio::select! {
+            () = received(self.interrupt.as_mut()) => {}
+            () = received(self.terminate.as_mut()) => {}
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn received(signal: Option<&mut tokio::signal::unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => core::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    const fn listen() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            core::future::pending::<()>().await;
+        }
     }
 }

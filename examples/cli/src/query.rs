@@ -166,10 +166,10 @@ async fn run_all(
 ) -> Result<Summary, Failure> {
     let total = runner.executions();
     let progress = progress_bar(total);
+    let mut signal = core::pin::pin!(interrupted());
     let started = Instant::now();
     let mut outcomes = spawn_workers(runner, concurrency, &ctrl_c);
     let mut summary = Summary::default();
-    let mut signal = core::pin::pin!(interrupted());
     loop {
         let (index, outcome) = tokio::select! {
             received = outcomes.1.recv() => match received {

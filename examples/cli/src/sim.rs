@@ -81,12 +81,13 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
         "contact": contact,
         "control": server.control().to_string(),
     });
+    let end = interrupted();
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{ready}")
         .and_then(|()| stdout.flush())
         .map_err(|error| Failure::io("standard output", &error))?;
     drop(stdout);
-    interrupted().await;
+    end.await;
     server.stop().await;
     Ok(())
 }

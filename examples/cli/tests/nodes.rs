@@ -276,13 +276,36 @@ fn nodes_that_differ() {
     cluster.stop();
 }
 
+/// Each column that may be null, on its own; and a node that has only begun to join.
 #[test]
 fn peers_with_null_columns() {
+    let columns = [
+        "data_center",
+        "preferred_ip",
+        "rack",
+        "release_version",
+        "rpc_address",
+        "schema_version",
+        "supported_features",
+        "tokens",
+    ];
+    for column in columns {
+        let mut options = Options::uniform(3, 2);
+        options.nodes[1].peer_nulls = vec![column.to_owned()];
+        let cluster = Cluster::start(options);
+        let inspect = cluster.inspect();
+        assert_inspect_fields(&inspect);
+        let up = of_each_node(&inspect, "connected_shards");
+        assert!(
+            up.len() >= 2 && up.iter().all(|count| **count == 2),
+            "{column}: {inspect}"
+        );
+        let found = cluster.run("query", &["SELECT key FROM system.local"]);
+        assert_eq!(found[0]["rows"], json!([["local"]]), "{column}");
+        cluster.stop();
+    }
     let mut options = Options::uniform(4, 2);
-    let nulls = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    options.nodes[1].peer_nulls =
-        nulls(&["release_version", "schema_version", "supported_features"]);
-    options.nodes[2].peer_nulls = nulls(&["rpc_address", "preferred_ip", "rack"]);
+    options.nodes[1].peer_nulls = ["rpc_address", "rack"].map(str::to_owned).into();
     options.nodes[3].joining = true;
     let cluster = Cluster::start(options);
     let inspect = cluster.inspect();
