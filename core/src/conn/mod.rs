@@ -25,6 +25,8 @@ pub mod extensions;
 pub mod framer;
 pub mod negotiate;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod waiters;
 
 use core::time::Duration;
@@ -270,13 +272,11 @@ impl<S: Default> Connection<S> {
             };
         }
         let outcome = match self.streams.poll(key) {
-            Progress::Done(outcome) => Outcome::Done(outcome),
+            Progress::Done(outcome) => outcome,
             Progress::Pending(_) | Progress::Expired => return Outcome::Expired,
         };
-        self.waiters.grant(self.streams.available(), |caller| {
-            tell(core::mem::take(caller))
-        });
-        outcome
+        self.grant(&mut tell);
+        Outcome::Done(outcome)
     }
 
     /// The caller gives its request up. Its id stays reserved until the answer comes. Whatever
@@ -427,11 +427,15 @@ impl<S: Default> Connection<S> {
 
     fn put_heartbeat(&mut self, now: Instant) {
         let give_up_at = now.saturating_add(self.limits.heartbeat_timeout);
-        let Some(key) = self
-            .streams
-            .allocate(Owner::Heartbeat, self.queued, give_up_at)
-        else {
-            // All ids are in use: the deadlines of those requests will tell.
+        // An id that was granted belongs to its waiter.
+        let key = if self.streams.available() > self.waiters.granted() {
+            self.streams
+                .allocate(Owner::Heartbeat, self.queued, give_up_at)
+        } else {
+            None
+        };
+        let Some(key) = key else {
+            // All ids are taken: the deadlines of those requests will tell.
             self.heard_at = now;
             return;
         };
