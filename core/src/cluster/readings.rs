@@ -228,7 +228,7 @@ impl Engine {
         let Some(version) = self.version_of(id) else {
             return;
         };
-        if self.phase != Phase::Ready || !self.settle.start_poll(now) {
+        if self.phase == Phase::FirstContact || !self.settle.start_poll(now) {
             return;
         }
         for (purpose, text) in [

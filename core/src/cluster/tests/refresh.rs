@@ -272,6 +272,18 @@ fn an_address_that_worked_is_kept_when_rows_name_another() {
     assert_eq!(address(&world).to_string(), "10.0.0.5");
 }
 
+/// Nothing else happens on this one connection that could remind the engine of it.
+#[test]
+fn who_waits_from_the_very_start_is_not_forgotten() {
+    let mut only = node(1);
+    only.shards = None;
+    let mut world = World::new([only].into(), config("10.0.0.1"));
+    world.input(Input::Settle { id: SettleId(1) });
+    world.run_secs(1);
+    let told: Vec<_> = world.settled.iter().map(|(id, ok, _)| (*id, *ok)).collect();
+    assert_eq!((world.ready, told), (1, [(SettleId(1), true)].into()));
+}
+
 #[test]
 fn settling_waits_for_agreement_and_a_fresh_view() {
     let mut world = three();
