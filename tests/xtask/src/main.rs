@@ -13,6 +13,7 @@ mod checks;
 mod command;
 mod context;
 mod embedded;
+mod fuzz;
 mod interop;
 mod process_tree;
 mod release;

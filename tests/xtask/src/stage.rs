@@ -11,7 +11,8 @@ use std::time::Instant;
 use crate::command::Outcome;
 use crate::context::Context;
 use crate::{
-    bench, checks, embedded, interop, release, simulation, system, targets, tests_on_host, wasm,
+    bench, checks, embedded, fuzz, interop, release, simulation, system, targets, tests_on_host,
+    wasm,
 };
 
 /// The whole run may take this long in CI, whatever the stages' own budgets are.
@@ -31,6 +32,7 @@ const STAGES: &[Stage] = &[
     quick("checks", 8, checks::run),
     quick("tests", 8, tests_on_host::run),
     quick("simulation", 6, simulation::run),
+    stage("fuzz", 4, fuzz::run),
     stage("targets", 3, targets::run),
     stage("interop", 8, interop::run),
     stage("wasm", 8, wasm::run),
@@ -43,6 +45,7 @@ const RELEASE_STAGES: &[Stage] = &[
     stage("features", 20, release::features),
     stage("msrv", 10, release::msrv),
     stage("packaging", 10, release::packaging),
+    stage("long fuzz", 15, fuzz::long),
     stage("throughput", 20, bench::throughput),
 ];
 

@@ -1,28 +1,57 @@
-//! Bodies of fuzz targets: plain functions that take bytes and must not panic.
-//!
-//! Each also checks what must hold whatever the bytes are. The bytes pick what they are read as.
+//! Headers, response bodies, bound values and cells.
 
-use messina_core::types::{ColumnType, CqlValue, DecodeValue, EncodeRow};
-use messina_core::wire::response::TypeOption;
+use std::collections::BTreeMap;
+
+use core::net::IpAddr;
+
+use messina_core::routing::{PayloadKind, parse_payload};
+use messina_core::types::{
+    ColumnType, CqlDate, CqlDecimal, CqlDuration, CqlTime, CqlTimestamp, CqlValue, CqlVarint,
+    DecodeValue, EncodeRow, MaybeEmpty,
+};
+use messina_core::wire::response::{Extras, TypeOption};
 use messina_core::wire::{
     Dialect, Flags, FrameHeader, HEADER_LEN, Opcode, ProtocolVersion, Reader, Values, ValuesBuilder,
 };
+use uuid::Uuid;
 
+use super::Target;
+use crate::golden::RESPONSES;
 use crate::walk::walk;
 
-/// A target by its name.
-pub type FuzzBody = fn(&[u8]);
+pub(super) const HEADER: Target = Target {
+    name: "header",
+    body: header,
+    corpus: || vec![vec![0x84, 0, 0, 1, 8, 0, 0, 0, 4]],
+};
 
-/// All targets.
-pub const ALL: [(&str, FuzzBody); 4] = [
-    ("header", header),
-    ("response", response),
-    ("values", values),
-    ("cell", cell),
-];
+pub(super) const RESPONSE: Target = Target {
+    name: "response",
+    body: response,
+    corpus: responses,
+};
+
+pub(super) const VALUES: Target = Target {
+    name: "values",
+    body: values,
+    corpus: || {
+        vec![
+            vec![
+                0, 3, 0, 0, 0, 4, 0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
+            ],
+            vec![1, 1, 0, 1, b'p', 0, 0, 0, 1, 7],
+        ]
+    },
+};
+
+pub(super) const CELL: Target = Target {
+    name: "cell",
+    body: cell,
+    corpus: || CELLS.iter().map(|cell| cell.to_vec()).collect(),
+};
 
 /// Reads a frame header.
-pub fn header(bytes: &[u8]) {
+fn header(bytes: &[u8]) {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER_LEN>() else {
         return;
     };
@@ -33,7 +62,7 @@ pub fn header(bytes: &[u8]) {
 }
 
 /// Reads a response body: version, extensions, flags and opcode stand in the first four bytes.
-pub fn response(bytes: &[u8]) {
+fn response(bytes: &[u8]) {
     let Some(([version, extensions, flags, opcode], body)) = bytes.split_first_chunk() else {
         return;
     };
@@ -46,10 +75,40 @@ pub fn response(bytes: &[u8]) {
     let opcode = Opcode::ALL[usize::from(*opcode) % Opcode::ALL.len()];
     // An error is a fine answer; the checks are inside.
     let _ = walk(&dialect, Flags(*flags), opcode, body);
+    let Ok(extras) = Extras::parse(Flags(*flags), &mut Reader::new(body)) else {
+        return;
+    };
+    for (name, payload) in extras.custom_payload.iter() {
+        if let (Some(kind), Some(payload)) = (PayloadKind::from_key(name), payload)
+            && let Ok(tablet) = parse_payload(kind, payload)
+        {
+            assert!(tablet.first_exclusive() < tablet.last_inclusive());
+            assert!((1..=255).contains(&tablet.replicas().len()));
+        }
+    }
+}
+
+/// All golden responses behind the four bytes that say what they are.
+fn responses() -> Vec<Vec<u8>> {
+    let place = |found: Option<usize>| found.and_then(|at| u8::try_from(at).ok()).expect("known");
+    let input = |golden: &crate::golden::Golden| {
+        let dialect = golden.dialect;
+        let version = ProtocolVersion::ALL
+            .iter()
+            .position(|version| *version == dialect.version);
+        let opcode = Opcode::ALL
+            .iter()
+            .position(|opcode| *opcode == golden.opcode);
+        let extensions = u8::from(dialect.result_metadata_id)
+            | u8::from(dialect.rate_limit_error.is_some()) << 1;
+        let front = [place(version), extensions, golden.flags.0, place(opcode)];
+        [&front[..], &golden.bytes()].concat()
+    };
+    RESPONSES.iter().map(input).collect()
 }
 
 /// Reads bound values: whether they are named, and their number, stand in the first two bytes.
-pub fn values(bytes: &[u8]) {
+fn values(bytes: &[u8]) {
     let Some(([named, count], bytes)) = bytes.split_first_chunk() else {
         return;
     };
@@ -60,7 +119,7 @@ pub fn values(bytes: &[u8]) {
 }
 
 /// Reads a type and a cell of it. What decodes is bound again, and must then be stable.
-pub fn cell(bytes: &[u8]) {
+fn cell(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let Ok(option) = TypeOption::parse(&mut reader) else {
         return;
@@ -68,9 +127,9 @@ pub fn cell(bytes: &[u8]) {
     let Ok(ty) = ColumnType::parse(option) else {
         return;
     };
-    let Ok(value) = CqlValue::decode(&ty, Some(reader.rest())) else {
-        return;
-    };
+    let value = CqlValue::decode(&ty, Some(reader.rest()));
+    typed_cell(&ty, reader.rest(), value.is_ok());
+    let Ok(value) = value else { return };
     let first = bound(&ty, &value);
     // An "empty" element of a vector cannot be said in every vector; all else can be said again.
     let Some(first) = first else { return };
@@ -95,3 +154,36 @@ fn bound(ty: &ColumnType, value: &CqlValue) -> Option<Vec<u8>> {
         .get(0)
         .and_then(|value| value.bytes().map(Vec::from))
 }
+
+/// Reads the cell as every Rust type that fits; none takes what the dynamic value refuses.
+fn typed_cell(ty: &ColumnType, cell: &[u8], is_readable: bool) {
+    macro_rules! each {
+        ($($rust:ty),+ $(,)?) => {$(
+            let fits = <$rust>::type_check(ty).is_ok();
+            // The type is checked once for a result, not for each cell: both orders must do.
+            let read = <$rust>::decode(ty, Some(cell)).is_ok();
+            assert!(!(fits && read) || is_readable, "{ty} as {}", stringify!($rust));
+        )+};
+    }
+    each! {
+        bool, i8, i16, i32, i64, i128, f32, f64, String, &str, &[u8], Uuid, IpAddr, CqlVarint,
+        CqlDecimal, CqlDate, CqlTime, CqlTimestamp, CqlDuration, MaybeEmpty<i64>, Vec<i32>,
+        Vec<Option<f32>>, Vec<&str>, [f32; 3], BTreeMap<&str, i64>, BTreeMap<i32, Vec<String>>,
+        (i32, &str, Option<bool>), (Option<i32>, Vec<u8>),
+    }
+}
+
+/// A type, then a cell of it.
+const CELLS: &[&[u8]] = &[
+    b"\x00\x20\x00\x09\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x01\xff\xff\xff\xff",
+    b"\x00\x21\x00\x0d\x00\x02\x00\x00\x00\x01\x00\x00\x00\x01a\x00\x00\x00\x08\0\0\0\0\0\0\0\x07",
+    b"\x00\x31\x00\x03\x00\x09\x00\x0d\x00\x0e\x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x00",
+    b"\x00\x30\x00\x01k\x00\x01u\x00\x02\x00\x01a\x00\x09\x00\x01b\x00\x22\x00\x10\x00\x00\x00\x04\0\0\0\x07",
+    b"\x00\x00\x00\x1aVectorType(FloatType , 3 )\x3f\xc0\0\0\xc0\0\0\0\0\0\0\0",
+    b"\x00\x00\x00\x17VectorType(ShortType,2)\x02\x00\x01\x02\xff\xfe",
+    b"\x00\x15\xf0\xff\xff\xff\xfe\xf0\xff\xff\xff\xfe\xff\xff\xff\xff\xff\xff\xff\xff\xfe",
+    b"\x00\x06\x00\x00\x00\x02\xd8\xf0",
+    b"\x00\x0e\x00\x00\x00\x7f",
+    b"\x00\x10\x7f\x00\x00\x01",
+    b"\x00\x0c\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10",
+];
