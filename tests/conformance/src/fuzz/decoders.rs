@@ -11,7 +11,8 @@ use messina_core::types::{
 };
 use messina_core::wire::response::{Extras, TypeOption};
 use messina_core::wire::{
-    Dialect, Flags, FrameHeader, HEADER_LEN, Opcode, ProtocolVersion, Reader, Values, ValuesBuilder,
+    Dialect, Flags, FrameHeader, HEADER_LEN, Opcode, ProtocolVersion, RawValue, Reader, Values,
+    ValuesBuilder,
 };
 use uuid::Uuid;
 
@@ -115,6 +116,10 @@ fn values(bytes: &[u8]) {
     if let Ok(values) = Values::parse(u16::from(*count), named & 1 != 0, bytes) {
         assert_eq!(values.iter().count(), usize::from(values.len()));
         assert_eq!(values.as_bytes(), bytes);
+        let len = |(name, value): (Option<&str>, RawValue<'_>)| {
+            name.map_or(0, |name| 2 + name.len()) + 4 + value.bytes().map_or(0, <[u8]>::len)
+        };
+        assert_eq!(values.iter().map(len).sum::<usize>(), bytes.len());
     }
 }
 

@@ -148,6 +148,9 @@ pub(super) fn agree(version: ProtocolVersion, supported: &[u8]) -> Option<Agreed
     }
 }
 
+/// Choices of the configuration, and frames that fit.
+type Script<'a> = (&'a [u8; 4], &'a [(Opcode, Vec<u8>)]);
+
 fn corpus() -> Vec<Vec<u8>> {
     let supported = (
         Opcode::Supported,
@@ -166,7 +169,7 @@ fn corpus() -> Vec<Vec<u8>> {
     ]);
     let ready = (Opcode::Ready, vec![]);
     let golden = |name: &str| (by_name(name).opcode, by_name(name).bytes());
-    let scripts: [(&[u8; 4], &[(Opcode, Vec<u8>)]); 6] = [
+    let scripts: [Script<'_>; 6] = [
         (&[1, 0, 0, 0], &[supported.clone(), ready.clone()]),
         (
             &[1, 0, 1, 1],
@@ -191,7 +194,7 @@ fn corpus() -> Vec<Vec<u8>> {
             &[supported, golden("authenticate"), golden("bad credentials")],
         ),
     ];
-    let input = |(front, frames): (&[u8; 4], &[(Opcode, Vec<u8>)])| {
+    let input = |(front, frames): Script<'_>| {
         let mut bytes = front.to_vec();
         for (opcode, body) in frames {
             let place = Opcode::ALL.iter().position(|known| known == opcode);

@@ -15,6 +15,7 @@ use crate::hex::hex;
 
 /// How to run targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Plan {
     /// For this long, the corpus at least once.
     For {
