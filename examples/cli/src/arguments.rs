@@ -182,6 +182,24 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
+impl LogLevel {
+    /// Sends what the driver logs to standard error from now on. Only the first call counts.
+    pub(crate) fn start(self) {
+        let most = match self {
+            Self::Off => return,
+            Self::Error => tracing_subscriber::filter::LevelFilter::ERROR,
+            Self::Warn => tracing_subscriber::filter::LevelFilter::WARN,
+            Self::Info => tracing_subscriber::filter::LevelFilter::INFO,
+            Self::Debug => tracing_subscriber::filter::LevelFilter::DEBUG,
+            Self::Trace => tracing_subscriber::filter::LevelFilter::TRACE,
+        };
+        let lines = tracing_subscriber::fmt()
+            .with_max_level(most)
+            .with_writer(std::io::stderr);
+        let _ = lines.with_target(false).without_time().compact().try_init();
+    }
+}
+
 /// Whether errors are to be JSON, also when the command line itself is what is wrong.
 pub(crate) fn wants_json_errors() -> bool {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();

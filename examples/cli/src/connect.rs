@@ -37,6 +37,7 @@ pub(crate) struct NodeName {
 impl Connected {
     /// Connects as the options say.
     pub(crate) async fn open(common: &Common) -> Result<Self, Failure> {
+        common.log.start();
         let config = config(common)?;
         let connected = Self::with_config(config, &common.contact.join(",")).await?;
         match connected.missing_dc(common) {

@@ -69,3 +69,20 @@ fn core_depends_on_what_is_allowed() -> io::Result<()> {
     none(packages::check_core(&packages::metadata(&tree::root())?));
     Ok(())
 }
+
+#[test]
+fn the_readme_shows_the_quickstart_as_it_is() {
+    let files = files();
+    let text = |path: &str| {
+        let file = files.iter().find(|file| file.path == path);
+        file.map(|file| file.text.clone())
+            .expect("it is part of the tree")
+    };
+    let (readme, program) = (text("README.md"), text("examples/quickstart/src/main.rs"));
+    let shown = readme
+        .split("```rust\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n```").next())
+        .expect("the README shows a program");
+    assert!(program.contains(shown), "the README shows something else");
+}
