@@ -77,8 +77,9 @@ impl Contact {
         }
     }
 
-    /// What to do now; `None` is waiting. To be asked until it is.
-    pub(super) fn next_step(&mut self, now: Instant) -> Option<ContactStep> {
+    /// What to do now; `None` is waiting. To be asked until it is. Without a place for one more
+    /// connect nothing new is begun.
+    pub(super) fn next_step(&mut self, now: Instant, has_place: bool) -> Option<ContactStep> {
         if self.adopted.is_some() {
             return None;
         }
@@ -88,7 +89,7 @@ impl Contact {
             return Some(ContactStep::Exhausted);
         }
         let may_start = under_way == 0 || (now >= self.next_at && under_way < self.parallel);
-        if !may_start {
+        if !may_start || !has_place {
             return None;
         }
         let candidate = self.queue.pop_front()?;
@@ -164,6 +165,11 @@ impl Contact {
             self.deadline = now.saturating_add(self.timeout);
             self.next_at = now;
         }
+    }
+
+    /// Whether it waits for a place to make its only attempt.
+    pub(super) fn needs_place(&self) -> bool {
+        self.adopted.is_none() && self.dialing.is_empty()
     }
 
     pub(super) const fn adopted(&self) -> Option<&(ConnectionId, Endpoint)> {

@@ -33,8 +33,12 @@ impl Engine {
         if self.contact.is_none() && self.recontact_at().is_some_and(|at| at <= now) {
             self.start_contact(now);
         }
-        while let Some(contact) = &mut self.contact {
-            match contact.next_step(now) {
+        loop {
+            let has_place = self.places_left() > 0;
+            let Some(contact) = &mut self.contact else {
+                return;
+            };
+            match contact.next_step(now, has_place) {
                 None => return,
                 Some(ContactStep::Resolve(name, port)) => {
                     let id = LookupId(self.next_lookup);
@@ -93,14 +97,9 @@ impl Engine {
         if self.phase == Phase::FirstContact {
             return;
         }
-        let connecting = |link: &&Link| link.agreed.is_none();
-        let under_way = self.links.values().filter(connecting).count();
-        let mut left = self
-            .config
-            .limits
-            .connecting
-            .max(1)
-            .saturating_sub(under_way);
+        // The walk over the contact points needs one: without it nobody may be reached at all.
+        let reserved = self.contact.as_ref().is_some_and(Contact::needs_place);
+        let mut left = self.places_left().saturating_sub(usize::from(reserved));
         for only_unreached in [true, false] {
             let mut order = self.turns();
             while left > 0 && !order.is_empty() {
@@ -117,6 +116,14 @@ impl Engine {
                 order = still;
             }
         }
+    }
+
+    /// How many more connects may be under way.
+    fn places_left(&self) -> usize {
+        let connecting = |link: &&Link| link.agreed.is_none();
+        let under_way = self.links.values().filter(connecting).count();
+        let max = self.config.limits.connecting.max(1);
+        max.saturating_sub(under_way)
     }
 
     /// All nodes, beginning after the one that connected last.

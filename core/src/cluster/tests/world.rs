@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::format;
 use std::string::{String, ToString};
 use std::vec;
@@ -78,6 +78,9 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) nodes: Vec<FakeNode>,
     pub(super) conns: BTreeMap<ConnectionId, Conn>,
+    /// Attempts under way, and how many there may be.
+    dialing: BTreeSet<ConnectionId>,
+    connecting_max: usize,
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
     pub(super) keyspaces: Vec<&'static str>,
     pub(super) tablets: bool,
@@ -164,12 +167,15 @@ impl World {
         seed: u64,
     ) -> Self {
         let now = Instant::from_micros(1_000_000);
+        let connecting_max = config.limits.connecting;
         let engine = Engine::new(Shared::new(config), steering, security, seed, now);
         Self {
             engine,
             now,
             nodes,
             conns: BTreeMap::new(),
+            dialing: BTreeSet::new(),
+            connecting_max,
             names: BTreeMap::new(),
             keyspaces: vec!["ks"],
             tablets: true,
@@ -234,6 +240,9 @@ impl World {
     }
 
     pub(super) fn input(&mut self, input: Input) {
+        if let Input::ConnectFailed { id, .. } | Input::Connected { id, .. } = &input {
+            self.dialing.remove(id);
+        }
         self.engine.handle(self.now, input);
         self.take_outputs();
     }
@@ -325,6 +334,12 @@ impl World {
     }
 
     pub(super) fn take_outputs(&mut self) {
+        self.take_each_output();
+        let connecting = self.dialing.len();
+        assert!(connecting <= self.connecting_max, "{connecting} at once");
+    }
+
+    fn take_each_output(&mut self) {
         while let Some(output) = self.engine.poll() {
             match output {
                 Output::Resolve { id, name } => {
@@ -334,9 +349,13 @@ impl World {
                     };
                     self.later(LATENCY, Pending::Input(Input::Resolved { id, result }));
                 }
-                Output::Connect { id, target, events } => self.connect(id, target, events),
+                Output::Connect { id, target, events } => {
+                    self.dialing.insert(id);
+                    self.connect(id, target, events);
+                }
                 Output::Close { id, .. } => {
                     assert!(!self.is_assigned(id), "closed while it is assigned");
+                    self.dialing.remove(&id);
                     self.conns.remove(&id);
                 }
                 Output::Ask {

@@ -390,7 +390,7 @@ impl Play {
             );
         }
         assert!(
-            self.dialing.len() <= 2 * self.connecting_max,
+            self.dialing.len() <= self.connecting_max,
             "{} connects at once",
             self.dialing.len()
         );
