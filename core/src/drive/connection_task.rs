@@ -275,7 +275,8 @@ impl<L: Link> Handshaking<L> {
                 return Poll::Ready(Ok(ready));
             }
             assert_unlocked();
-            let written = write_some(&mut self.link, cx, &mut self.output)?;
+            let mut written = 0;
+            write_some(&mut self.link, cx, &mut self.output, &mut written)?;
             make_room(
                 &self.framer,
                 &mut self.input,
@@ -510,9 +511,9 @@ impl<L: Link> Open<L> {
                 break;
             }
             assert_unlocked();
-            let written = write_some(&mut self.link, cx, &mut self.output)?;
-            self.written = self.written.saturating_add(written);
-            self.needs_flush |= written > 0;
+            let before = self.written;
+            write_some(&mut self.link, cx, &mut self.output, &mut self.written)?;
+            self.needs_flush |= self.written > before;
             if !self.output.is_empty() {
                 return Ok(());
             }
@@ -658,13 +659,14 @@ enum Settled {
     Idle { wakes_at: Instant },
 }
 
-/// Writes from the front of `output` until the link takes no more. Returns how much it took.
+/// Writes from the front of `output` until the link takes no more. Adds what it took to `written`
+/// at once, since what was taken before an error may have reached the peer.
 fn write_some(
     link: &mut impl Link,
     cx: &mut Context<'_>,
     output: &mut BytesMut,
-) -> Result<usize, Error> {
-    let mut total = 0_usize;
+    written: &mut usize,
+) -> Result<(), Error> {
     while !output.is_empty() {
         match link.poll_write(cx, output) {
             Poll::Pending => break,
@@ -672,12 +674,12 @@ fn write_some(
             Poll::Ready(Ok(len)) => {
                 let len = len.min(output.len());
                 output.advance(len);
-                total = total.saturating_add(len);
+                *written = written.saturating_add(len);
             }
             Poll::Ready(Err(error)) => return Err(error.into()),
         }
     }
-    Ok(total)
+    Ok(())
 }
 
 /// Makes room for a read. A chunk is used up before the next one is taken; `reserve` takes the
