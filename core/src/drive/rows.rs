@@ -20,7 +20,7 @@ use crate::types::{ColumnSpec, CqlValue, DecodeRow, ResultMetadata, RowError};
 use crate::wire::response::{
     Extras, ResultBody, RowsContent, RowsIter, RowsMetadata, SchemaChange,
 };
-use crate::wire::{Opcode, Reader};
+use crate::wire::{Flags, Opcode, Reader};
 
 /// Where and how a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub struct RequestInfo {
 #[derive(Clone, Debug)]
 pub struct QueryResult {
     body: Body,
+    flags: Flags,
     rows: Option<RowsPart>,
     warnings: Vec<String>,
     tracing_id: Option<Uuid>,
@@ -109,6 +110,7 @@ impl QueryResult {
         info.tablet_learned = payload.is_some();
         let result = Self {
             body: answer.body,
+            flags: answer.flags,
             rows,
             warnings,
             tracing_id,
@@ -145,6 +147,12 @@ impl QueryResult {
     /// Warnings of the server.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// What the server sent under this key beside the result. Looked for in the body at each call.
+    pub fn custom_payload(&self, key: &str) -> Option<&[u8]> {
+        let extras = Extras::parse(self.flags, &mut Reader::new(self.body.as_slice())).ok()?;
+        extras.custom_payload.get(key)
     }
 
     /// The id of the server's trace, if one was asked for.
