@@ -42,8 +42,8 @@ use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::Instant;
 use crate::wire::response::ServerError;
 use crate::wire::{
-    Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, patch_stream,
-    put_frame,
+    Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
+    patch_stream, put_frame,
 };
 
 /// The bounds of one connection.
@@ -57,6 +57,9 @@ pub struct ConnectionLimits {
     /// Bytes that may wait for the link. A single request larger than this is still taken when
     /// nothing else waits.
     pub pending_bytes: usize,
+    /// Longest body of a request; a longer one is refused before its first byte. Servers take no
+    /// more than 256 MiB.
+    pub request_len_max: u32,
     /// Requests given up whose answer has not come for longer than `orphan_age`. With more of
     /// them, or when they hold more than three quarters of all ids, the connection is given up.
     pub orphans: u16,
@@ -74,6 +77,7 @@ impl Default for ConnectionLimits {
             in_flight: 2048,
             waiting: 4096,
             pending_bytes: 16 << 20,
+            request_len_max: 256 << 20,
             orphans: 1024,
             orphan_age: Duration::from_secs(1),
             heartbeat_interval: Duration::from_secs(30),
@@ -209,7 +213,13 @@ impl<S: Default> Connection<S> {
             opcode: request.opcode,
             body_len: 0,
         };
-        if let Err(error) = put_frame(&mut self.output, header, body) {
+        let max = self.limits.request_len_max;
+        let bounded = |sink: &mut BytesMut| {
+            let start = sink.len();
+            body(sink)?;
+            check_request_len(sink.len().saturating_sub(start), max).map_err(E::from)
+        };
+        if let Err(error) = put_frame(&mut self.output, header, bounded) {
             return Err(Refused::Encode(caller, error));
         }
         // The id comes after the body: a body that cannot be written must not cost one.
@@ -587,6 +597,15 @@ pub enum Outcome<'a, S> {
     Done(Result<Answer, Error>),
     /// The request was given up at its deadline.
     Expired,
+}
+
+/// Refuses a request body of `len` bytes that is longer than `max`.
+pub(crate) fn check_request_len(len: usize, max: u32) -> Result<(), EncodeError> {
+    if u32::try_from(len).is_ok_and(|len| len <= max) {
+        return Ok(());
+    }
+    let too_long = EncodeErrorKind::TooLong { len, max };
+    Err(EncodeError::new("request", too_long))
 }
 
 /// What a node says about the whole connection before it closes it.

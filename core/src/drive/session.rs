@@ -22,7 +22,7 @@ use super::status::Status;
 use crate::cluster::LearnedTablet;
 use crate::cluster::prepared::{PreparedStatement, ResultShape};
 use crate::conn::extensions::{Agreed, TabletsRouting};
-use crate::conn::{Answer, RequestHead};
+use crate::conn::{Answer, RequestHead, check_request_len};
 use crate::error::{Applied, Error, ErrorKind, PeerMisbehaved};
 use crate::exec::paging::{Paging, PagingState};
 use crate::exec::retry::{Decision, Failure, decide};
@@ -294,6 +294,9 @@ impl Session {
 
     /// Makes attempts until one is answered or the error is the caller's.
     async fn run(&self, request: &Outgoing<'_>) -> Result<Ran, Error> {
+        // Here too, so that a connection's output never grows by what it will refuse.
+        let max = self.hub().config().limits.connection.request_len_max;
+        check_request_len(request.least_len(), max)?;
         let mut attempts = Attempts::default();
         let (mut skip, mut first_full) = (0, None);
         loop {
@@ -619,6 +622,14 @@ impl Outgoing<'_> {
             Flags::NONE
         };
         RequestHead { opcode, flags }
+    }
+
+    /// Bytes of the body that are known before it is written.
+    fn least_len(&self) -> usize {
+        match &self.content {
+            Content::Query { text } | Content::Prepare { text } => text.len(),
+            Content::Execute { values, .. } => values.as_bytes().len(),
+        }
     }
 
     /// The same without its content.
