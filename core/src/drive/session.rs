@@ -240,7 +240,6 @@ impl Session {
         let (table, token) = located.map_err(|_| key_too_long())?;
         let content = Content::Execute {
             statement: inner,
-            shape: inner.result(),
             values,
         };
         Ok(self.outgoing(content, prepared.options(), table, token, page))
@@ -351,12 +350,13 @@ impl Session {
         attempts.was_full = false;
         loop {
             let shard = cell.agreed().shard();
+            let body = Body::new(request);
             let exchange = Exchange::new(
                 Shared::clone(cell),
                 request.head(),
                 request.deadline,
                 wait,
-                request,
+                &body,
             );
             let error = match exchange.await {
                 Exchanged::Full => {
@@ -371,6 +371,7 @@ impl Session {
                         cell: Shared::clone(cell),
                         target,
                         attempts: attempts.made,
+                        shape: body.shape,
                     };
                     return Ok(Some(ran));
                 }
@@ -423,7 +424,10 @@ impl Session {
         let mut changed = false;
         with_prepared(&answer, cell.agreed(), |body| {
             changed = body.id != statement.id();
-            statement.handle_prepared(body)
+            match changed {
+                true => Ok(()),
+                false => statement.handle_prepared(body),
+            }
         })?;
         if changed {
             return Err(Error::with_text(
@@ -441,7 +445,7 @@ impl Session {
             request.head(),
             request.deadline,
             true,
-            request,
+            Body::new(request),
         );
         match exchange.await {
             Exchanged::Answer(answer) if answer.opcode == Opcode::Error => {
@@ -478,7 +482,10 @@ impl Session {
             .with(|pools| pools.one_of_each_node(request.entropy))
             .into_iter()
             .filter(|(node, _)| *node != ran.target.node)
-            .map(|(_, cell)| Exchange::new(cell, request.head(), request.deadline, true, &request))
+            .map(|(_, cell)| {
+                let body = Body::new(&request);
+                Exchange::new(cell, request.head(), request.deadline, true, body)
+            })
             .collect();
         poll_fn(|cx| {
             others.retain_mut(|exchange| Pin::new(exchange).poll(cx).is_pending());
@@ -501,9 +508,7 @@ impl Session {
             schema_changed: false,
         };
         let prepared = request.and_then(|request| match &request.content {
-            Content::Execute {
-                statement, shape, ..
-            } => Some((*statement, &shape.columns)),
+            Content::Execute { statement, .. } => Some((*statement, &ran.shape.as_ref()?.columns)),
             _ => None,
         });
         let decoded = QueryResult::decode(ran.answer, ran.cell.agreed(), prepared, info);
@@ -589,7 +594,6 @@ enum Content<'a> {
     },
     Execute {
         statement: &'a PreparedStatement,
-        shape: Shared<ResultShape>,
         values: Values<'a>,
     },
 }
@@ -665,13 +669,31 @@ impl Outgoing<'_> {
     }
 }
 
-impl FrameBody for &Outgoing<'_> {
+/// What one attempt writes: the request, and the result's columns that its answer is decoded by.
+/// Each attempt looks at the statement afresh, since preparing again may have changed them.
+struct Body<'a> {
+    request: &'a Outgoing<'a>,
+    shape: Option<Shared<ResultShape>>,
+}
+
+impl<'a> Body<'a> {
+    fn new(request: &'a Outgoing<'a>) -> Self {
+        let shape = match &request.content {
+            Content::Execute { statement, .. } => Some(statement.result()),
+            Content::Query { .. } | Content::Prepare { .. } => None,
+        };
+        Self { request, shape }
+    }
+}
+
+impl FrameBody for Body<'_> {
     fn put(&self, agreed: &Agreed, sink: &mut BytesMut) -> Result<(), EncodeError> {
         let version = agreed.version;
-        match &self.content {
+        let request = self.request;
+        match &request.content {
             Content::Query { text } => Query {
                 text,
-                parameters: self.parameters(Values::EMPTY, false),
+                parameters: request.parameters(Values::EMPTY, false),
             }
             .put(version, sink),
             Content::Prepare { text } => Prepare {
@@ -679,22 +701,26 @@ impl FrameBody for &Outgoing<'_> {
                 keyspace: None,
             }
             .put(version, sink),
-            Content::Execute {
-                statement,
-                shape,
-                values,
-            } => {
-                let skip_metadata = shape.may_skip_metadata(agreed);
-                let metadata_id = shape.metadata_id.as_deref().unwrap_or_default();
+            Content::Execute { statement, values } => {
+                let shape = self.shape.as_deref();
+                let skip_metadata = shape.is_some_and(|shape| shape.may_skip_metadata(agreed));
+                let metadata_id = shape.and_then(|shape| shape.metadata_id.as_deref());
+                let metadata_id = metadata_id.unwrap_or_default();
                 let execute = Execute {
                     id: statement.id(),
                     result_metadata_id: agreed.metadata_id.then_some(metadata_id),
-                    parameters: self.parameters(*values, skip_metadata),
-                    tablet_version_block: self.version_block(agreed),
+                    parameters: request.parameters(*values, skip_metadata),
+                    tablet_version_block: request.version_block(agreed),
                 };
                 execute.put(version, sink)
             }
         }
+    }
+}
+
+impl FrameBody for &Body<'_> {
+    fn put(&self, agreed: &Agreed, sink: &mut BytesMut) -> Result<(), EncodeError> {
+        (**self).put(agreed, sink)
     }
 }
 
@@ -704,6 +730,8 @@ struct Ran {
     cell: Shared<Cell>,
     target: Target,
     attempts: u8,
+    /// What an EXECUTE was written by.
+    shape: Option<Shared<ResultShape>>,
 }
 
 /// What the attempts of one request left behind.
