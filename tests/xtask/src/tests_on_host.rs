@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
 
 /// The single-threaded backend: core alone, and core below the simulator.
 fn without_std(context: &Context) -> Outcome {
-    for package in ["messina-core", "messina-sim"] {
+    for package in ["messina-core", "messina-sim", "messina-scenario"] {
         let tree = context.cargo([
             "tree",
             "--locked",
@@ -60,7 +60,16 @@ fn without_std(context: &Context) -> Outcome {
             "-p",
             "messina-core",
         ])
-        .run_tests()
+        .run_tests()?;
+    // Scenarios over the same backend; `--workspace` has run them over the other one.
+    let scenarios = [
+        "test",
+        "--locked",
+        "--no-default-features",
+        "-p",
+        "messina-scenario",
+    ];
+    context.cargo(scenarios).run_tests()
 }
 
 /// Models of the hand-overs between threads: core alone, since loom's own cfg switches parts of tokio off.

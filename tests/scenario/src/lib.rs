@@ -1,0 +1,83 @@
+//! Failures seen in the field as protocol traces.
+//!
+//! A [`Scene`] holds one session of the shipped driver over in-memory links, under virtual time.
+//! The far end of each link is a [`Peer`]: a script that takes and sends raw bytes, answers the
+//! control plane's questions on the way, stays silent, blocks, resets or closes. Nothing here
+//! uses an encoder or decoder of the driver.
+//!
+//! Which test shows which failure; cases that need no driver around them are shown where their
+//! code is. A test checks that all of these exist.
+//!
+//! | case | what | file | test |
+//! |---|---|---|---|
+//! | F1 | late answers | `tests/scenario/tests/cases/streams.rs` | `a_late_answer_never_reaches_another_request` |
+//! | F1 | one usable stream | `tests/scenario/tests/cases/streams.rs` | `the_stream_of_a_request_given_up_stays_reserved_until_its_answer` |
+//! | F1 | until the connection closes | `tests/scenario/tests/cases/streams.rs` | `a_new_connection_has_no_orphans` |
+//! | F3 | all stream ids | `tests/scenario/tests/cases/streams.rs` | `every_stream_id_is_an_answer_a_stray_or_a_broken_protocol` |
+//! | F3 | unknown streams | `tests/scenario/tests/cases/streams.rs` | `answers_for_nobody_are_dropped_up_to_a_bound` |
+//! | F3 | strange frames | `tests/scenario/tests/cases/streams.rs` | `a_strange_frame_fails_its_connection_at_most` |
+//! | F4 | prefixes of bodies | `tests/scenario/tests/cases/frames.rs` | `prefixes_are_read_in_order_and_shown_to_the_caller` |
+//! | F4 | all combinations | `core/src/wire/response/extras.rs` | `each_combination_of_flags_in_the_order_of_the_specification` |
+//! | F6 | absurd lengths | `tests/scenario/tests/cases/frames.rs` | `an_absurd_length_fails_its_request_at_once_and_the_pool_reconnects` |
+//! | F6 | memory | `tests/scenario/tests/memory.rs` | `a_declared_length_allocates_nothing` |
+//! | F6 | a lower limit | `tests/scenario/tests/cases/frames.rs` | `the_limit_of_frames_can_be_set_lower` |
+//! | F6 | long requests | `tests/scenario/tests/cases/frames.rs` | `a_request_too_long_is_refused_before_its_first_byte` |
+//! | F6 | long requests, memory | `tests/scenario/tests/memory.rs` | `a_request_too_long_is_not_copied` |
+//! | F6 | values of 2^31, ids of 65,536 | `core/src/wire/writer.rs` | `lengths_that_do_not_fit_their_field_are_refused` |
+//! | P3 | no result metadata | `tests/scenario/tests/cases/prepared.rs` | `rows_of_a_statement_prepared_without_metadata_are_read` |
+//! | P3 | skip flag afresh | `tests/scenario/tests/cases/prepared.rs` | `the_skip_flag_is_worked_out_afresh_after_preparing_again` |
+//! | P7 | key order | `tests/scenario/tests/cases/prepared.rs` | `the_key_is_built_in_key_order_and_values_travel_in_bind_order` |
+//! | P7 | one component | `tests/scenario/tests/cases/prepared.rs` | `a_single_component_stands_by_itself` |
+//! | P7 | no key, NULL, UNSET | `tests/scenario/tests/cases/prepared.rs` | `without_a_whole_key_requests_are_not_routed` |
+//! | P7 | 65,536 bytes | `tests/scenario/tests/cases/prepared.rs` | `a_key_component_too_long_is_refused_before_sending` |
+//! | P7 | bytes of the key | `core/src/routing/token.rs` | `composite_keys_have_lengths_and_zeros` |
+//! | G1 | row stream | `tests/scenario/tests/cases/paging.rs` | `reading_goes_on_over_empty_pages` |
+//! | G1 | single page | `tests/scenario/tests/cases/paging.rs` | `a_single_empty_page_is_not_the_end` |
+//! | G1 | cancellation | `tests/scenario/tests/cases/paging.rs` | `reading_can_be_given_up_and_taken_up_between_pages` |
+//! | G1 | ten thousand pages | `tests/scenario/tests/memory.rs` | `ten_thousand_empty_pages_need_no_growing_memory` |
+//! | S1 | tokens | `core/src/routing/murmur3.rs` | `hashes_published_keys_in_any_split` |
+//! | S1 | shards | `core/src/routing/shard.rs` | `tokens_have_the_published_shards` |
+//! | S3 | source ports | `core/src/routing/shard.rs` | `narrow_ranges_have_the_ports_they_have` |
+//! | S3 | each port once | `core/src/routing/shard.rs` | `each_fitting_port_comes_once` |
+//! | S3 | busy ports | `core/src/cluster/tests/pools.rs` | `a_taken_port_is_followed_by_the_next` |
+//! | S3 | busy ports | `core/src/cluster/tests/pools.rs` | `narrow_port_ranges_leave_shards_to_the_normal_port` |
+//! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `impossible_sharding_is_ignored_as_a_whole_and_the_node_is_still_scylla` |
+//! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `possible_sharding_is_used_and_scylla_is_known_without_it` |
+//! | S7 | the warning | `core/src/cluster/tests/pools.rs` | `a_node_with_impossible_sharding_is_used_without_shards` |
+//! | S7 | shards asked for | `core/src/routing/planner.rs` | `shards_a_node_does_not_have_are_none` |
+//! | N7 | tokens | `tests/scenario/tests/cases/handshake.rs` | `the_plain_token_has_the_form_both_databases_read` |
+//! | N7 | READY | `tests/scenario/tests/cases/handshake.rs` | `ready_without_being_asked_is_connected` |
+//! | N7 | challenges, refusal | `tests/scenario/tests/cases/handshake.rs` | `unexpected_challenges_and_bad_credentials_are_typed_errors` |
+//! | N7 | challenges, refusal | `tests/scenario/tests/cases/handshake.rs` | `challenges_go_to_the_authenticator` |
+//! | N7 | no credentials | `tests/scenario/tests/cases/handshake.rs` | `missing_credentials_name_the_authenticator` |
+//! | N7 | one attempt | `core/src/cluster/tests/first_contact.rs` | `wrong_credentials_end_it_after_one_attempt` |
+//! | O1 | rows of system.peers | `core/src/cluster/tests/first_contact.rs` | `rows_of_peers_may_be_incomplete` |
+//! | W4 | short writes | `tests/scenario/tests/cases/sockets.rs` | `short_writes_lose_and_repeat_nothing` |
+//! | W4 | reset | `tests/scenario/tests/cases/sockets.rs` | `a_reset_within_a_frame_fails_its_request_at_once` |
+//! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_frame_begun_is_finished_before_any_other` |
+//! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_node_that_takes_nothing_ever_again_is_left` |
+//! | W4 | end of stream | `tests/scenario/tests/cases/sockets.rs` | `the_end_of_the_stream_fails_what_is_pending_wherever_it_comes` |
+//! | W4 | close | `tests/scenario/tests/cases/sockets.rs` | `closing_does_not_wait_for_ever` |
+//! | L1 | refusing | `tests/scenario/tests/cases/retries.rs` | `a_node_that_refuses_for_long_is_tried_at_bounded_pauses` |
+//! | L1 | dying at once | `tests/scenario/tests/cases/retries.rs` | `a_connection_that_dies_at_once_backs_off_too` |
+//! | L1 | delays and spread | `core/src/cluster/reconnect.rs` | `delays_rise_to_the_cap_and_stay_for_ten_thousand_failures` |
+//! | L1 | delays and spread | `core/src/cluster/reconnect.rs` | `pools_that_failed_together_spread` |
+//! | L4 | one node | `tests/scenario/tests/cases/retries.rs` | `the_only_node_is_not_hammered` |
+//! | L4 | three nodes | `tests/scenario/tests/cases/retries.rs` | `each_overloaded_node_is_asked_once_at_most` |
+//! | E5 | not repeated | `tests/scenario/tests/cases/retries.rs` | `a_write_that_may_have_happened_is_not_repeated` |
+//! | E5 | repeated once | `tests/scenario/tests/cases/retries.rs` | `what_was_not_applied_or_may_be_applied_twice_is_repeated_once` |
+//! | E5 | rules | `core/src/exec/retry.rs` | `server_errors` |
+//! | E5 | rules | `core/src/exec/retry.rs` | `lost_connections_and_timeouts` |
+
+#![forbid(unsafe_code)]
+
+pub mod frame;
+mod link;
+mod node;
+mod scene;
+mod system;
+
+pub use frame::{Execute, Frame, Value, hex};
+pub use link::{ScriptLink, ScriptTransport};
+pub use node::{Peer, address, any_request, on_stream, serving};
+pub use scene::{Asked, Call, Scene, play, play_once};

@@ -1,0 +1,140 @@
+//! What the nodes say in their system tables: as little as a session needs, made by hand.
+
+use core::cell::RefCell;
+
+use crate::frame::{bytes, hex, rows, string};
+
+/// What all nodes of a scene know.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// One token for each node.
+    pub(crate) tokens: Vec<i64>,
+    /// The body of SUPPORTED.
+    pub(crate) supported: Vec<u8>,
+    /// Statements about system tables that were asked.
+    pub(crate) asked: RefCell<Vec<String>>,
+}
+
+impl Facts {
+    /// Opcode and body of the answer to a statement about system tables; `None` for others.
+    pub(crate) fn answer(&self, node: u8, statement: &str) -> Option<(u8, Vec<u8>)> {
+        let (_, table) = statement.split_once(" FROM ")?;
+        let table = table.split(' ').next()?;
+        if !table.starts_with("system") {
+            return None;
+        }
+        self.asked.borrow_mut().push(statement.to_owned());
+        let found = |body| Some((8, body));
+        match table {
+            "system.local" => found(rows(LOCAL, &[self.local(node)])),
+            "system.peers" => {
+                let others = (1..=self.nodes()).filter(|&other| other != node);
+                let peers = others.map(|other| self.peer(other));
+                found(rows(PEERS, &peers.collect::<Vec<_>>()))
+            }
+            "system_schema.keyspaces" => found(rows(KEYSPACES, &[keyspace()])),
+            "system_schema.tables" => found(rows(TABLES, &[table_row()])),
+            "system_schema.views" => found(rows(TABLES, &[])),
+            _ => Some((0, [hex("00002200"), string("unconfigured table")].concat())),
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> u8 {
+        u8::try_from(self.tokens.len()).expect("few")
+    }
+
+    fn local(&self, node: u8) -> Row {
+        let partitioner = b"org.apache.cassandra.dht.Murmur3Partitioner";
+        vec![
+            Some(host_id(node)),
+            Some(b"dc".to_vec()),
+            Some(b"r".to_vec()),
+            Some(vec![10, 0, 0, node]),
+            Some(vec![10, 0, 0, node]),
+            Some(b"scene".to_vec()),
+            Some(partitioner.to_vec()),
+            Some(b"3.0.8".to_vec()),
+            Some(self.tokens(node)),
+            Some(host_id(0)),
+        ]
+    }
+
+    fn peer(&self, node: u8) -> Row {
+        vec![
+            Some(vec![10, 0, 0, node]),
+            Some(host_id(node)),
+            Some(b"dc".to_vec()),
+            Some(b"r".to_vec()),
+            Some(vec![10, 0, 0, node]),
+            Some(self.tokens(node)),
+            Some(host_id(0)),
+        ]
+    }
+
+    fn tokens(&self, node: u8) -> Vec<u8> {
+        let token = self.tokens[usize::from(node) - 1].to_string();
+        [hex("00000001"), bytes(Some(token.as_bytes()))].concat()
+    }
+}
+
+const TEXT: &[u8] = &[0, 0x0d];
+const UUID: &[u8] = &[0, 0x0c];
+const INET: &[u8] = &[0, 0x10];
+const TEXTS: &[u8] = &[0, 0x22, 0, 0x0d];
+const TEXT_MAP: &[u8] = &[0, 0x21, 0, 0x0d, 0, 0x0d];
+
+const LOCAL: &[(&str, &[u8])] = &[
+    ("host_id", UUID),
+    ("data_center", TEXT),
+    ("rack", TEXT),
+    ("rpc_address", INET),
+    ("broadcast_address", INET),
+    ("cluster_name", TEXT),
+    ("partitioner", TEXT),
+    ("release_version", TEXT),
+    ("tokens", TEXTS),
+    ("schema_version", UUID),
+];
+
+const PEERS: &[(&str, &[u8])] = &[
+    ("peer", INET),
+    ("host_id", UUID),
+    ("data_center", TEXT),
+    ("rack", TEXT),
+    ("rpc_address", INET),
+    ("tokens", TEXTS),
+    ("schema_version", UUID),
+];
+
+const KEYSPACES: &[(&str, &[u8])] = &[("keyspace_name", TEXT), ("replication", TEXT_MAP)];
+
+const TABLES: &[(&str, &[u8])] = &[("keyspace_name", TEXT), ("table_name", TEXT), ("id", UUID)];
+
+type Row = Vec<Option<Vec<u8>>>;
+
+fn host_id(node: u8) -> Vec<u8> {
+    let mut id = vec![0x11; 15];
+    id.push(node);
+    id
+}
+
+fn keyspace() -> Row {
+    let mut replication = hex("00000002");
+    for text in [
+        "class",
+        "org.apache.cassandra.locator.SimpleStrategy",
+        "replication_factor",
+        "1",
+    ] {
+        replication.extend(bytes(Some(text.as_bytes())));
+    }
+    vec![Some(b"k".to_vec()), Some(replication)]
+}
+
+fn table_row() -> Row {
+    vec![
+        Some(b"k".to_vec()),
+        Some(b"t".to_vec()),
+        Some(vec![0x22; 16]),
+    ]
+}

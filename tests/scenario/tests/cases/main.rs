@@ -1,0 +1,11 @@
+//! The cases, one file for each group; which test covers what stands in the crate's documentation.
+
+mod frames;
+mod handshake;
+mod paging;
+mod prepared;
+mod retries;
+mod sockets;
+mod streams;
+mod support;
+mod table;
