@@ -3,7 +3,10 @@
 //!
 //! `MESSINA_SEEDS=N` runs N seeds (default 200), `MESSINA_SEED=S` runs one. A failing seed prints
 //! the command that runs it alone.
-#![expect(clippy::print_stdout, reason = "figures of the run are part of its output")]
+#![expect(
+    clippy::print_stdout,
+    reason = "figures of the run are part of its output"
+)]
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
