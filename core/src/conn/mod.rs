@@ -179,9 +179,11 @@ impl<S: Default> Connection<S> {
         self.put(caller, give_up_at, request, body)
     }
 
-    /// Takes the request of a waiter whose turn has come (see [`Connection::poll_turn`]).
+    /// Takes the request of a waiter whose turn has come (see [`Connection::poll_turn`]), and its
+    /// grant with it, in one step. If it fails the grant is gone: [`Connection::pass_on`].
     pub fn submit_granted<E: From<EncodeError>>(
         &mut self,
+        ticket: Ticket,
         caller: S,
         give_up_at: Instant,
         request: RequestHead,
@@ -189,7 +191,8 @@ impl<S: Default> Connection<S> {
     ) -> Result<SlotKey, Refused<S, E>> {
         match &self.over {
             Some(error) => Err(Refused::Closed(caller, error.clone())),
-            None => self.put(caller, give_up_at, request, body),
+            None if self.waiters.take(ticket) => self.put(caller, give_up_at, request, body),
+            None => Err(Refused::Full(caller)),
         }
     }
 

@@ -60,7 +60,7 @@ fn a_heartbeat_does_not_take_the_id_that_was_granted() {
     assert!(connection.poll_timeout() > due);
     assert_eq!(connection.poll_turn(ticket), Ok(Turn::Granted));
     let head = RequestHead::new(Opcode::Query);
-    let sent = connection.submit_granted::<EncodeError>('b', NEVER, head, |_| Ok(()));
+    let sent = connection.submit_granted::<EncodeError>(ticket, 'b', NEVER, head, |_| Ok(()));
     assert!(sent.is_ok());
 }
 

@@ -1,7 +1,8 @@
 //! Callers that wait for a free stream id, first in, first out.
 //!
 //! The task that frees an id *grants* it to the first waiter; the grant reserves one id until the
-//! waiter takes it or gives up, in which case it passes to the next one. The queue is bounded.
+//! waiter takes it or gives up, in which case it passes to the next one. Looking does not take it:
+//! between a look and the submission another caller could get the id. The queue is bounded.
 
 use alloc::collections::VecDeque;
 
@@ -17,7 +18,7 @@ pub struct Ticket(u64);
 pub enum Turn<'a, S> {
     /// Not yet; the waiter's own part.
     Waiting(&'a mut S),
-    /// An id is reserved; the waiter has left the queue.
+    /// An id is reserved, until [`Waiters::take`] or [`Waiters::leave`].
     Granted,
     /// Its deadline passed; the waiter has left the queue.
     Expired,
@@ -77,18 +78,14 @@ impl<S> Waiters<S> {
         Ok(ticket)
     }
 
-    /// How it stands with a waiter. A grant is taken by this call.
+    /// How it stands with a waiter.
     pub fn poll(&mut self, ticket: Ticket) -> Turn<'_, S> {
         let Some(index) = self.position(ticket) else {
             return Turn::Expired;
         };
         match self.queue.get(index).map(|waiter| waiter.state) {
             Some(State::Queued) => {}
-            Some(State::Granted) => {
-                self.granted = self.granted.saturating_sub(1);
-                self.queue.remove(index);
-                return Turn::Granted;
-            }
+            Some(State::Granted) => return Turn::Granted,
             Some(State::Expired) | None => {
                 self.queue.remove(index);
                 return Turn::Expired;
@@ -98,6 +95,21 @@ impl<S> Waiters<S> {
             Some(waiter) => Turn::Waiting(&mut waiter.caller),
             None => Turn::Expired,
         }
+    }
+
+    /// Takes a grant: the waiter leaves the queue and the id it was given is to be allocated now.
+    /// `false` if it has no grant.
+    pub fn take(&mut self, ticket: Ticket) -> bool {
+        let is_granted = |waiter: &Waiter<S>| waiter.state == State::Granted;
+        let Some(index) = self.position(ticket) else {
+            return false;
+        };
+        if !self.queue.get(index).is_some_and(is_granted) {
+            return false;
+        }
+        self.granted = self.granted.saturating_sub(1);
+        self.queue.remove(index);
+        true
     }
 
     /// Leaves the queue; gives back the caller's part, to be dropped outside any lock. A grant it
@@ -204,6 +216,10 @@ mod tests {
         assert_eq!(granted(&mut waiters, 1), [], "the id is reserved");
         assert_eq!(waiters.granted(), 1);
         assert_eq!(waiters.poll(tickets[0]), Turn::Granted);
+        assert_eq!(waiters.granted(), 1, "a look does not take it");
+        assert!(waiters.take(tickets[0]));
+        assert!(!waiters.take(tickets[0]));
+        assert!(!waiters.take(tickets[1]));
         assert!(matches!(waiters.poll(tickets[1]), Turn::Waiting('b')));
         assert_eq!(granted(&mut waiters, 2), ['b', 'c']);
     }
@@ -234,6 +250,7 @@ mod tests {
         assert_eq!(waiters.poll(early), Turn::Expired);
         assert_eq!(granted(&mut waiters, 1), ['b']);
         assert_eq!(waiters.poll(late), Turn::Granted);
+        assert!(waiters.take(late));
         assert!(waiters.is_empty());
     }
 }

@@ -85,11 +85,25 @@ pub(crate) enum Standing {
     Expired,
 }
 
+/// What the connection task does next.
+#[derive(Debug)]
+pub(super) enum Settled {
+    /// It was told to end, and has nothing left to do if it was to drain.
+    Ended,
+    /// Callers have left output since it looked.
+    OutputWaits,
+    /// It sleeps; its timer must wake it then.
+    Idle {
+        /// When.
+        wakes_at: Instant,
+    },
+}
+
 /// How a waiter stands.
 pub(crate) enum Standby {
     /// Not yet.
     Waiting,
-    /// An id is reserved for the caller: submit as granted.
+    /// An id is reserved for the caller: submit with the ticket.
     Granted,
     /// Given up at its deadline.
     Expired,
@@ -144,27 +158,28 @@ impl Cell {
             .unwrap_or(0)
     }
 
-    /// Submits a request. `granted` takes the id reserved for a waiter.
+    /// Submits a request. `granted` takes the id reserved for that waiter.
     pub(crate) fn submit(
         &self,
         waker: Waker,
         give_up_at: Instant,
         head: RequestHead,
-        granted: bool,
+        granted: Option<Ticket>,
         body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
     ) -> Result<Submitted, Error> {
         assert_unlocked();
         let mut wakers = Wakers::new();
         let outcome = self.with(|locked| {
             let connection = &mut locked.connection;
-            let outcome = if granted {
-                connection.submit_granted(Some(waker), give_up_at, head, body)
-            } else {
-                connection.submit(Some(waker), give_up_at, head, body)
+            let outcome = match granted {
+                Some(ticket) => {
+                    connection.submit_granted(ticket, Some(waker), give_up_at, head, body)
+                }
+                None => connection.submit(Some(waker), give_up_at, head, body),
             };
             match outcome {
                 Ok(_) => wakers.extend(locked.task.take_waker(give_up_at)),
-                Err(_) if granted => connection.pass_on(|caller| wakers.extend(caller)),
+                Err(_) if granted.is_some() => connection.pass_on(|caller| wakers.extend(caller)),
                 Err(_) => {}
             }
             outcome
@@ -286,6 +301,50 @@ impl Cell {
         if let Ok(Some(task)) = task {
             task.wake();
         }
+    }
+
+    /// The connection task decides whether it may sleep and leaves `waker` behind. The link took
+    /// `written` bytes that the connection does not know of yet; `writing` tells that the task
+    /// holds more, which the link will wake it for.
+    pub(super) fn settle(
+        &self,
+        waker: Option<Waker>,
+        written: usize,
+        writing: bool,
+    ) -> Result<Settled, Error> {
+        let (settled, unused) = self.with(|locked| {
+            let (connection, task) = (&mut locked.connection, &mut locked.task);
+            connection.handle_written(written);
+            match task.close {
+                Some(false) => return (Settled::Ended, waker),
+                Some(true) if !writing && connection.is_drained() => {
+                    return (Settled::Ended, waker);
+                }
+                Some(true) | None => {}
+            }
+            let unused = core::mem::replace(&mut task.waker, waker);
+            if !writing && connection.has_output() {
+                task.is_idle = false;
+                return (Settled::OutputWaits, unused);
+            }
+            task.is_idle = !writing;
+            task.wakes_at = connection.poll_timeout();
+            let wakes_at = task.wakes_at;
+            (Settled::Idle { wakes_at }, unused)
+        })?;
+        drop(unused);
+        Ok(settled)
+    }
+
+    /// The connection is over: whoever waits is told. `written` as for [`Cell::settle`].
+    pub(super) fn close(&self, error: &Error, written: usize) {
+        let mut wakers = Wakers::new();
+        let _ = self.with(|locked| {
+            locked.connection.handle_written(written);
+            let tell = |caller: Caller| wakers.extend(caller);
+            locked.connection.close(error, tell);
+        });
+        wake_all(&mut wakers);
     }
 
     /// Runs `action` under the lock and publishes the load afterwards.

@@ -18,7 +18,7 @@ use core::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::cell::{Cell, Wakers, wake_all};
+use super::cell::{Cell, Settled, Wakers, wake_all};
 use super::hub::{Hub, Report};
 use super::transport::{Clock, Link, Target, Timer, Transport};
 use crate::cluster::ConnectionId;
@@ -420,8 +420,11 @@ impl<L: Link> Open<L> {
         self.poll_write(cx, hub)?;
         let budget_left = self.poll_read(cx, now, hub)?;
         let again = match self.settle()? {
-            Settled::Ended(ended) => return Ok(Some(ended)),
-            Settled::OutputWaits => true,
+            Settled::Ended => return Ok(Some(Ended::Drained)),
+            Settled::OutputWaits => {
+                self.may_write = true;
+                true
+            }
             Settled::Idle { wakes_at } => {
                 self.arm(cx, timer, wakes_at, clock)?;
                 false
@@ -434,38 +437,11 @@ impl<L: Link> Open<L> {
         Ok(None)
     }
 
-    /// Decides, under the lock, whether the task may sleep.
+    /// Decides whether the task may sleep.
     fn settle(&mut self) -> Result<Settled, Error> {
-        let spare = self.waker.clone();
         let writing = !self.output.is_empty();
-        let (written, may_write) = (core::mem::take(&mut self.written), &mut self.may_write);
-        let (settled, unused) = self.cell.with(|locked| {
-            let (connection, task) = (&mut locked.connection, &mut locked.task);
-            connection.handle_written(written);
-            match task.close {
-                Some(false) => return (Settled::Ended(Ended::Drained), spare),
-                Some(true) if !writing && connection.is_drained() => {
-                    return (Settled::Ended(Ended::Drained), spare);
-                }
-                Some(true) | None => {}
-            }
-            let unused = core::mem::replace(&mut task.waker, spare);
-            if !writing && connection.has_output() {
-                *may_write = true;
-                task.is_idle = false;
-                return (Settled::OutputWaits, unused);
-            }
-            task.is_idle = !writing;
-            task.wakes_at = connection.poll_timeout();
-            (
-                Settled::Idle {
-                    wakes_at: task.wakes_at,
-                },
-                unused,
-            )
-        })?;
-        drop(unused);
-        Ok(settled)
+        let written = core::mem::take(&mut self.written);
+        self.cell.settle(self.waker.clone(), written, writing)
     }
 
     fn arm(
@@ -640,23 +616,8 @@ impl<L: Link> Open<L> {
 
     /// Fails whatever is under way.
     fn close(&self, error: &Error) {
-        let mut wakers = Wakers::new();
-        let written = self.written;
-        let _ = self.cell.with(|locked| {
-            locked.connection.handle_written(written);
-            locked
-                .connection
-                .close(error, |caller| wakers.extend(caller));
-        });
-        wake_all(&mut wakers);
+        self.cell.close(error, self.written);
     }
-}
-
-/// What the task does next.
-enum Settled {
-    Ended(Ended),
-    OutputWaits,
-    Idle { wakes_at: Instant },
 }
 
 /// Writes from the front of `output` until the link takes no more. Adds what it took to `written`

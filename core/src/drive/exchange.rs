@@ -76,7 +76,7 @@ impl<B: FrameBody> Exchange<B> {
         }
     }
 
-    fn submit(&mut self, cx: &mut Context<'_>, granted: bool) -> Result<Submitted, Error> {
+    fn submit(&self, cx: &mut Context<'_>, granted: Option<Ticket>) -> Result<Submitted, Error> {
         let (cell, body) = (&self.cell, &self.body);
         cell.submit(
             cx.waker().clone(),
@@ -89,7 +89,7 @@ impl<B: FrameBody> Exchange<B> {
 
     fn try_poll(&mut self, cx: &mut Context<'_>) -> Result<Poll<Exchanged>, Error> {
         match self.state {
-            State::New { wait } => match self.submit(cx, false)? {
+            State::New { wait } => match self.submit(cx, None)? {
                 Submitted::Sent(key) => {
                     self.state = State::Sent(key);
                     Ok(Poll::Pending)
@@ -103,7 +103,7 @@ impl<B: FrameBody> Exchange<B> {
             },
             State::Queued(ticket) => match self.cell.poll_turn(ticket, cx.waker())? {
                 Standby::Waiting => Ok(Poll::Pending),
-                Standby::Granted => match self.submit(cx, true)? {
+                Standby::Granted => match self.submit(cx, Some(ticket))? {
                     Submitted::Sent(key) => {
                         self.state = State::Sent(key);
                         Ok(Poll::Pending)

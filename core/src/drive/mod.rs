@@ -8,6 +8,8 @@ mod connection_task;
 mod driver;
 mod exchange;
 mod hub;
+#[cfg(all(test, messina_loom))]
+mod loom_models;
 mod rows;
 mod session;
 mod statement;

@@ -257,22 +257,26 @@ impl Play {
             Ok(Turn::Granted) => {
                 assert_eq!(state, WaiterState::Granted);
                 self.waiters.remove(at);
-                self.submit_granted(input);
+                self.submit_granted(ticket, input);
             }
             Ok(other) => panic!("{other:?}"),
         }
     }
 
-    fn submit_granted(&mut self, input: &mut Input<'_>) {
+    fn submit_granted(&mut self, ticket: Ticket, input: &mut Input<'_>) {
         let (caller, give_up_at) = (self.caller(), self.deadline(input));
         let (body, fails) = request_body(caller, input);
         let head = RequestHead::new(Opcode::Query);
-        let outcome =
-            self.connection
-                .submit_granted(caller, give_up_at, head, |output: &mut BytesMut| {
-                    output.extend_from_slice(&body);
-                    if fails { Err(CannotWrite) } else { Ok(()) }
-                });
+        let outcome = self.connection.submit_granted(
+            ticket,
+            caller,
+            give_up_at,
+            head,
+            |output: &mut BytesMut| {
+                output.extend_from_slice(&body);
+                if fails { Err(CannotWrite) } else { Ok(()) }
+            },
+        );
         match outcome {
             Ok(key) => self.submitted(key, caller, give_up_at, body),
             Err(Refused::Encode(..)) if fails => {
