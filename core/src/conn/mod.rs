@@ -208,6 +208,9 @@ impl<S: Default> Connection<S> {
         request: RequestHead,
         body: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<SlotKey, Refused<S, E>> {
+        if self.streams.available() == 0 {
+            return Err(Refused::Full(caller));
+        }
         let before = self.output.len();
         let header = FrameHeader {
             version: self.version,
@@ -250,6 +253,9 @@ impl<S: Default> Connection<S> {
     ) -> Result<Ticket, (S, Error)> {
         if let Some(error) = &self.over {
             return Err((caller, error.clone()));
+        }
+        if self.draining {
+            return Err((caller, closed_by_us()));
         }
         match self.waiters.join(caller, give_up_at) {
             Ok(ticket) => {
@@ -397,6 +403,7 @@ impl<S: Default> Connection<S> {
         });
         self.waiters
             .expire(now, |caller| tell(core::mem::take(caller)));
+        self.grant(&mut tell);
         if heartbeat_late {
             return Err(Error::new(ErrorKind::Timeout(TimeoutKind::Heartbeat)));
         }
@@ -508,20 +515,24 @@ impl<S: Default> Connection<S> {
         self.draining = true;
     }
 
-    /// Whether a drained connection has nothing left to do.
+    /// Whether a drained connection has nothing left to do. Outcomes that were not taken yet can
+    /// be taken when it is over as well.
     pub fn is_drained(&self) -> bool {
         self.draining
-            && self.waiters.is_empty()
             && self.output.is_empty()
-            && self.streams.in_use() == self.streams.orphans()
+            && self.waiters.is_empty()
+            && !self.streams.any_pending()
     }
 
     /// The connection is over. Requests that were partly written may have been applied, the
-    /// others were not.
+    /// others were not. Their error is that of a broken link, whatever the cause: a limit or an
+    /// error of the server that ended the connection was not about them, and they may be tried
+    /// elsewhere under the rules of lost requests.
     pub fn close(&mut self, error: &Error, mut tell: impl FnMut(S)) {
         if self.over.is_some() {
             return;
         }
+        let error = lost(error);
         self.over = Some(error.clone());
         let fail = |partly: bool| {
             let applied = if partly {
@@ -609,6 +620,19 @@ pub(crate) fn check_request_len(len: usize, max: u32) -> Result<(), EncodeError>
     }
     let too_long = EncodeErrorKind::TooLong { len, max };
     Err(EncodeError::new("request", too_long))
+}
+
+/// What requests learn of the end of their connection. Nothing of them was written, unless the
+/// error is marked otherwise.
+fn lost(cause: &Error) -> Error {
+    let error = match cause.kind() {
+        ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) => cause.clone(),
+        _ => {
+            let kind = ErrorKind::Link(LinkError::new(LinkErrorKind::ClosedByUs));
+            Error::with_text(kind, alloc::format!("{cause}"))
+        }
+    };
+    error.with_applied(Applied::No)
 }
 
 /// What a node says about the whole connection before it closes it.

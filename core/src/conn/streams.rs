@@ -277,6 +277,13 @@ impl<S> StreamIds<S> {
         self.earliest
     }
 
+    /// Whether a request waits for its answer. Looks at all slots.
+    pub fn any_pending(&self) -> bool {
+        self.slots
+            .iter()
+            .any(|slot| matches!(slot.state, State::Waiting { .. }))
+    }
+
     /// Ids that cannot be given out: waiting, done but not taken, and orphans.
     pub const fn in_use(&self) -> u16 {
         self.in_use

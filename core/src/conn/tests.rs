@@ -6,6 +6,7 @@ use std::vec::Vec;
 use bytes::{Bytes, BytesMut};
 
 use super::*;
+use crate::exec::retry::{Decision, Failure, decide};
 
 const NEVER: Instant = Instant::FAR_FUTURE;
 const START: Instant = Instant::from_micros(1);
@@ -82,4 +83,135 @@ fn an_outcome_taken_grants_nothing_while_too_many_bytes_wait() {
     connection.swap_output(&mut BytesMut::new(), |caller| told.push(caller));
     assert_eq!(told, ['c']);
     assert!(connection.poll_timeout() <= START.saturating_add(Duration::from_secs(30)));
+}
+
+type Named = Connection<Option<char>>;
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+fn named(limits: ConnectionLimits) -> Named {
+    Connection::new(ProtocolVersion::V4, limits, at(0))
+}
+
+fn one_id() -> Named {
+    named(ConnectionLimits {
+        in_flight: 1,
+        ..ConnectionLimits::default()
+    })
+}
+
+fn put(connection: &mut Named, name: char) -> SlotKey {
+    connection
+        .submit(Some(name), NEVER, RequestHead::new(Opcode::Query), |sink| {
+            sink.extend_from_slice(&[0]);
+            Ok::<_, EncodeError>(())
+        })
+        .unwrap()
+}
+
+/// The answer to stream 1; whoever was told.
+fn answer_first(connection: &mut Named) -> Vec<char> {
+    let header = FrameHeader {
+        version: ProtocolVersion::V4,
+        flags: Flags::NONE,
+        stream: 1,
+        opcode: Opcode::Result,
+        body_len: 4,
+    };
+    let (body, mut told) = (Bytes::from_static(&[0, 0, 0, 1]), Vec::new());
+    connection
+        .handle_frame(at(1), &header, body, |name| told.extend(name))
+        .unwrap();
+    told
+}
+
+fn take(connection: &mut Named, key: SlotKey) -> Vec<char> {
+    let mut told = Vec::new();
+    let outcome = connection.poll_answer(key, |name| told.extend(name));
+    assert!(matches!(outcome, Outcome::Done(Ok(_))));
+    told
+}
+
+#[test]
+fn a_drain_waits_for_answers_and_not_for_callers_to_look() {
+    let mut connection = one_id();
+    let key = put(&mut connection, 'a');
+    connection.swap_output(&mut BytesMut::new(), |_| {});
+    connection.drain();
+    assert!(!connection.is_drained());
+    answer_first(&mut connection);
+    assert!(connection.is_drained());
+    take(&mut connection, key);
+    assert!(connection.is_drained());
+}
+
+#[test]
+fn a_draining_connection_lets_nobody_join_the_queue() {
+    let mut connection = one_id();
+    put(&mut connection, 'a');
+    connection.drain();
+    let (name, error) = connection.wait(Some('b'), NEVER, |_| {}).unwrap_err();
+    assert_eq!((name, error), (Some('b'), closed_by_us()));
+}
+
+#[test]
+fn a_grant_that_nobody_looks_at_passes_on_at_its_deadline() {
+    let mut connection = one_id();
+    let key = put(&mut connection, 'a');
+    let late = connection.wait(Some('b'), at(5), |_| {}).unwrap();
+    let next = connection.wait(Some('c'), NEVER, |_| {}).unwrap();
+    answer_first(&mut connection);
+    assert_eq!(take(&mut connection, key), ['b']);
+    assert_eq!(connection.poll_timeout(), at(5));
+    let mut told = Vec::new();
+    connection
+        .handle_timeout(at(5), |name| told.extend(name))
+        .unwrap();
+    assert_eq!(told, ['c']);
+    assert_eq!(connection.poll_turn(next), Ok(Turn::Granted));
+    assert_eq!(connection.poll_turn(late), Ok(Turn::Expired));
+}
+
+/// Whatever ended the connection was not about these requests.
+#[test]
+fn requests_of_a_lost_connection_go_elsewhere_if_they_may() {
+    let overloaded = [0, 0, 0x10, 1, 0, 1, b'x'];
+    for cause in [
+        Error::new(ErrorKind::Timeout(TimeoutKind::Heartbeat)),
+        Error::new(ErrorKind::Limit(LimitField::Orphans)),
+        Error::new(ErrorKind::Limit(LimitField::FrameLen)),
+        PeerMisbehaved::BadHeader.into(),
+        LinkError::CLOSED_BY_PEER.into(),
+        connection_error(ProtocolVersion::V4, &[0, 0, 0, 0, 0, 1, b'x']),
+        connection_error(ProtocolVersion::V4, &[0, 0, 0, 10, 0, 1, b'x']),
+        connection_error(ProtocolVersion::V4, &overloaded),
+    ] {
+        let mut connection = named(ConnectionLimits::default());
+        let sent = put(&mut connection, 'a');
+        let unsent = put(&mut connection, 'b');
+        connection.handle_written(1);
+        connection.close(&cause, |_| {});
+        let refused = connection.wait(None, NEVER, |_| {}).unwrap_err().1;
+        let mut outcome = |key| match connection.poll_answer(key, |_| {}) {
+            Outcome::Done(Err(error)) => error,
+            other => panic!("{other:?}"),
+        };
+        let (sent, unsent) = (outcome(sent), outcome(unsent));
+        for (error, applied, idempotent, expected) in [
+            (&sent, Applied::Unknown, false, Decision::Fail),
+            (&sent, Applied::Unknown, true, Decision::NextTarget),
+            (&unsent, Applied::No, false, Decision::NextTarget),
+            (&refused, Applied::No, false, Decision::NextTarget),
+        ] {
+            assert_eq!(error.applied(), applied, "{cause:?}");
+            let failure = Failure {
+                error,
+                is_idempotent: idempotent,
+                same_target_retries: 0,
+            };
+            assert_eq!(decide(&failure), expected, "{cause:?} {error:?}");
+        }
+    }
 }

@@ -142,7 +142,8 @@ impl<S> Waiters<S> {
         }
     }
 
-    /// Gives up the waiters whose deadline has come.
+    /// Gives up the waiters whose deadline has come, granted ones too: a caller that does not look
+    /// must not keep an id for ever. Call [`Waiters::grant`] afterwards.
     pub fn expire(&mut self, now: Instant, mut each: impl FnMut(&mut S)) {
         if now < self.earliest {
             return;
@@ -151,9 +152,12 @@ impl<S> Waiters<S> {
         for waiter in self
             .queue
             .iter_mut()
-            .filter(|waiter| waiter.state == State::Queued)
+            .filter(|waiter| waiter.state != State::Expired)
         {
             if waiter.give_up_at <= now {
+                if waiter.state == State::Granted {
+                    self.granted = self.granted.saturating_sub(1);
+                }
                 waiter.state = State::Expired;
                 each(&mut waiter.caller);
             } else {
@@ -174,9 +178,11 @@ impl<S> Waiters<S> {
         self.granted
     }
 
-    /// Whether nobody waits.
+    /// Whether nobody waits; those who have not seen yet that they have expired do not count.
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.queue
+            .iter()
+            .all(|waiter| waiter.state == State::Expired)
     }
 
     /// A lower bound of all deadlines.

@@ -240,9 +240,11 @@ impl Cell {
         assert_unlocked();
         let mut wakers = Wakers::new();
         let left = self.with(|locked| {
-            locked
+            let left = locked
                 .connection
-                .leave(ticket, |caller| wakers.extend(caller))
+                .leave(ticket, |caller| wakers.extend(caller));
+            wakers.extend(locked.waker_if_drained());
+            left
         });
         wake_all(&mut wakers);
         drop(left);
@@ -281,6 +283,7 @@ impl Cell {
             let held = locked.connection.cancel(key, now, tell);
             let due = locked.connection.poll_timeout();
             wakers.extend(locked.task.take_waker_for_deadline(due));
+            wakers.extend(locked.waker_if_drained());
             held
         });
         wake_all(&mut wakers);
@@ -364,6 +367,16 @@ impl fmt::Debug for Cell {
         f.debug_struct("Cell")
             .field("id", &self.id)
             .finish_non_exhaustive()
+    }
+}
+
+impl Locked {
+    /// The task's waker if a drain has come to its end.
+    fn waker_if_drained(&mut self) -> Option<Waker> {
+        if !self.connection.is_drained() {
+            return None;
+        }
+        self.task.waker.take()
     }
 }
 

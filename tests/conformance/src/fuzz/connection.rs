@@ -222,7 +222,8 @@ impl Play {
             .wait(caller, give_up_at, |who| told.push(who))
         {
             Ok(ticket) => {
-                assert!(!self.is_over && self.waiters.len() < self.limits.waiting);
+                assert!(!self.is_over && !self.is_draining);
+                assert!(self.waiters.len() < self.limits.waiting);
                 self.waiters.push(Waiter {
                     ticket,
                     caller,
@@ -231,14 +232,15 @@ impl Play {
                 });
             }
             Err((back, _)) => {
-                assert!(self.is_over || self.waiters.len() >= self.limits.waiting);
+                let is_full = self.waiters.len() >= self.limits.waiting;
+                assert!(self.is_over || self.is_draining || is_full);
                 assert_eq!(back, caller);
             }
         }
         self.grants(told);
     }
 
-    /// A granted waiter submits at once, or finds that it cannot.
+    /// A granted waiter submits, now or after a later look, or finds that it cannot.
     fn poll_turn(&mut self, input: &mut Input<'_>) {
         let Some(at) = self.any_waiter(input) else {
             return;
@@ -256,8 +258,10 @@ impl Play {
             }
             Ok(Turn::Granted) => {
                 assert_eq!(state, WaiterState::Granted);
-                self.waiters.remove(at);
-                self.submit_granted(ticket, input);
+                if !input.one_in(4) {
+                    self.waiters.remove(at);
+                    self.submit_granted(ticket, input);
+                }
             }
             Ok(other) => panic!("{other:?}"),
         }
@@ -487,12 +491,15 @@ impl Play {
             self.remember(key);
         }
         for waiter in &mut self.waiters {
-            if waiter.state == WaiterState::Queued && waiter.give_up_at <= self.now {
-                expected.push(waiter.caller);
+            if waiter.state != WaiterState::Expired && waiter.give_up_at <= self.now {
+                let is_queued = waiter.state == WaiterState::Queued;
+                expected.push(if is_queued { waiter.caller } else { 0 });
                 waiter.state = WaiterState::Expired;
             }
         }
+        let granted = told.split_off(expected.len().min(told.len()));
         assert_eq!(told, expected, "exactly those that are late are told");
+        self.grants(granted);
         match outcome {
             Ok(()) => {
                 self.note_heartbeat();
@@ -657,10 +664,11 @@ impl Play {
         let orphans = orphans.count();
         assert_eq!(usize::from(connection.orphans()), orphans);
         let pending = self.queued - self.handed_out;
-        let is_drained = self.is_draining
-            && self.waiters.is_empty()
-            && (pending == 0 || self.is_over)
-            && self.ids.len() == orphans;
+        let is_waiting = |waiter: &Waiter| waiter.state != WaiterState::Expired;
+        let is_pending = |id: &Id| matches!(id, Id::Waiting { .. } | Id::Heartbeat);
+        let is_idle = pending == 0 && !self.ids.values().any(is_pending);
+        let is_drained =
+            self.is_draining && (self.is_over || is_idle) && !self.waiters.iter().any(is_waiting);
         assert_eq!(connection.is_drained(), is_drained);
         if self.is_over {
             return;
@@ -678,8 +686,8 @@ impl Play {
             Id::Waiting { give_up_at, .. } => Some(*give_up_at),
             _ => None,
         });
-        let queued = self.waiters.iter().filter(is_queued);
-        let due = due.chain(queued.map(|waiter| waiter.give_up_at)).min();
+        let waiting = self.waiters.iter().filter(|waiter| is_waiting(waiter));
+        let due = due.chain(waiting.map(|waiter| waiter.give_up_at)).min();
         assert!(
             due.is_none_or(|due| connection.poll_timeout() <= due),
             "late"
