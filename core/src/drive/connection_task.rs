@@ -133,7 +133,11 @@ impl<T: Transport> ConnectionTask<T> {
                             let open = Open::new(done, Shared::new(cell));
                             self.hub
                                 .report(Report::Connected(Shared::clone(&open.cell)));
-                            self.timer.arm(None);
+                            if self.hub.over().is_some() {
+                                // Nobody may be left to close it. Asked after the report: either
+                                // the driver finds that, or this sees the end.
+                                open.cell.request_close(false);
+                            }
                             self.phase = Phase::Open(open);
                         }
                     }
@@ -164,10 +168,14 @@ impl<T: Transport> ConnectionTask<T> {
                     error,
                 } => {
                     assert_unlocked();
-                    let closed = link.poll_close(cx).is_ready()
-                        || (self.timer.poll_fired(cx).is_ready() && self.clock.now() >= *deadline);
-                    if !closed {
-                        return Poll::Pending;
+                    if link.poll_close(cx).is_pending() {
+                        if self.timer.poll_fired(cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                        if self.clock.now() < *deadline {
+                            self.timer.arm(Some(*deadline));
+                            continue;
+                        }
                     }
                     let error = error.clone();
                     return self.fail(error);
@@ -235,6 +243,7 @@ struct Handshaking<L> {
     framer: Framer,
     input: BytesMut,
     output: BytesMut,
+    needs_flush: bool,
     deadline: Instant,
     read_chunk: usize,
     started: Option<FrameHeader>,
@@ -257,6 +266,7 @@ impl<L: Link> Handshaking<L> {
             framer: Framer::new(limits.frame),
             input: BytesMut::new(),
             output,
+            needs_flush: false,
             deadline,
             read_chunk: limits.read_chunk,
             started: None,
@@ -270,13 +280,20 @@ impl<L: Link> Handshaking<L> {
         timer: &mut impl Timer,
         clock: &impl Clock,
     ) -> Poll<Result<crate::conn::extensions::Agreed, Error>> {
-        loop {
+        if clock.now() >= self.deadline {
+            let error = Error::new(ErrorKind::Timeout(TimeoutKind::Handshake));
+            return Poll::Ready(Err(error));
+        }
+        for _ in 0..HANDSHAKE_READS_PER_POLL {
             if let Some(ready) = self.poll_frames()? {
                 return Poll::Ready(Ok(ready));
             }
             assert_unlocked();
-            let mut written = 0;
-            write_some(&mut self.link, cx, &mut self.output, &mut written)?;
+            self.needs_flush |= !self.output.is_empty();
+            write_some(&mut self.link, cx, &mut self.output, &mut 0)?;
+            if self.needs_flush && self.output.is_empty() {
+                self.needs_flush = self.link.poll_flush(cx)?.is_pending();
+            }
             make_room(
                 &self.framer,
                 &mut self.input,
@@ -288,18 +305,18 @@ impl<L: Link> Handshaking<L> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {}
             }
-            if written > 0 && self.output.is_empty() && self.link.poll_flush(cx)?.is_pending() {
-                // The link keeps the waker; nothing else to do.
+            while timer.poll_fired(cx).is_ready() {
+                if clock.now() >= self.deadline {
+                    let error = Error::new(ErrorKind::Timeout(TimeoutKind::Handshake));
+                    return Poll::Ready(Err(error));
+                }
+                timer.arm(Some(self.deadline));
             }
-            if timer.poll_fired(cx).is_pending() {
-                return Poll::Pending;
-            }
-            if clock.now() >= self.deadline {
-                let error = Error::new(ErrorKind::Timeout(TimeoutKind::Handshake));
-                return Poll::Ready(Err(error));
-            }
-            timer.arm(Some(self.deadline));
+            return Poll::Pending;
         }
+        // A peer that sends without end must not keep the task, nor outlast the deadline.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Handles the frames that are there.
@@ -377,7 +394,8 @@ impl<L: Link> Open<L> {
             frames: Vec::new(),
             wakers: Wakers::new(),
             waker: None,
-            armed: Instant::FAR_FUTURE,
+            // Left to fire: armed for later instead, it might keep this time and not be asked.
+            armed: handshaking.deadline,
         }
     }
 
@@ -413,9 +431,10 @@ impl<L: Link> Open<L> {
         if now >= self.armed {
             self.armed = Instant::FAR_FUTURE;
             self.handle_timeout(now)?;
-        } else if !same_waker && self.armed < Instant::FAR_FUTURE {
-            // A new waker: the timer must know it.
-            let _ = timer.poll_fired(cx);
+        } else if !same_waker && self.armed < Instant::FAR_FUTURE && timer.poll_fired(cx).is_ready()
+        {
+            // The timer had to know the new waker, but has fired since: it is armed again below.
+            self.armed = Instant::FAR_FUTURE;
         }
         self.poll_write(cx, hub)?;
         let budget_left = self.poll_read(cx, now, hub)?;
@@ -522,9 +541,10 @@ impl<L: Link> Open<L> {
     fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant, hub: &Hub) -> Result<bool, Error> {
         let mut budget = FRAMES_PER_POLL;
         loop {
-            let cut = self.cut_frames(budget)?;
-            budget = budget.saturating_sub(cut);
+            let cut = self.cut_frames(budget);
+            // What came whole before a broken frame is delivered.
             self.deliver(now, hub)?;
+            budget = budget.saturating_sub(cut?);
             if budget == 0 {
                 return Ok(false);
             }
@@ -669,5 +689,11 @@ fn broken_stream(error: FramerError) -> Error {
 /// A read chunk with less room than this is replaced.
 const SPARE_MIN: usize = 4 << 10;
 
+/// Reads of a handshake that one poll does; answers are few.
+const HANDSHAKE_READS_PER_POLL: usize = 16;
+
 /// Answers of a handshake are short.
 const HANDSHAKE_CHUNK: usize = 4 << 10;
+
+#[cfg(all(test, not(messina_loom)))]
+mod tests;
