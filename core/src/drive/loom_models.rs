@@ -114,6 +114,23 @@ fn a_granted_id_is_not_taken_by_a_newcomer() {
     });
 }
 
+#[test]
+fn a_drain_ends_when_the_last_caller_gives_up() {
+    model(|| {
+        let cell = cell(1);
+        let mut sent = request(&cell, 1);
+        assert!(poll_once(&mut sent).is_pending());
+        let mut queued = request(&cell, 2);
+        assert!(poll_once(&mut queued).is_pending());
+        let task = Task::spawn_silent(&cell);
+        cell.request_close(true);
+        let other = spawn(move || drop(queued));
+        drop(sent);
+        other.join().unwrap();
+        assert_eq!(task.join().unwrap(), [1]);
+    });
+}
+
 /// The task ends by draining: it has answered `answered` requests and no id is left in use.
 fn finish(cell: &Cell, task: JoinHandle<Vec<u8>>, answered: usize) {
     cell.request_close(true);
@@ -160,13 +177,9 @@ impl Task {
     fn run(&mut self) {
         let waker = waker();
         loop {
-            match self
-                .cell
-                .settle(Some(waker.clone()), 0, !self.answers)
-                .unwrap()
-            {
+            match self.cell.settle(Some(waker.clone()), 0, false).unwrap() {
                 Settled::Ended => break,
-                Settled::OutputWaits => self.answer_all(),
+                Settled::OutputWaits => self.take_output(),
                 Settled::Idle { .. } => park(),
             }
         }
@@ -174,8 +187,8 @@ impl Task {
             .close(&LinkError::new(LinkErrorKind::ClosedByUs).into(), 0);
     }
 
-    /// Takes the output and sends every request back as its own answer.
-    fn answer_all(&mut self) {
+    /// Takes the output and sends every request back as its own answer, if it answers.
+    fn take_output(&mut self) {
         let (mut output, mut wakers) = (BytesMut::new(), Wakers::new());
         self.with(&mut wakers, |connection, wakers| {
             connection.swap_output(&mut output, |caller| wakers.extend(caller));
@@ -184,6 +197,9 @@ impl Task {
             let frame = output.split_to(HEADER_LEN + 1);
             let (stream, tag) = (i16::from_be_bytes([frame[2], frame[3]]), frame[HEADER_LEN]);
             self.tags.push(tag);
+            if !self.answers {
+                continue;
+            }
             let header = FrameHeader {
                 version: ProtocolVersion::V4,
                 flags: Flags::NONE,
