@@ -212,7 +212,7 @@ impl<T: Transport> Driver<T> {
             Report::Learned(tablet) => Input::Learned(tablet),
             Report::Settle(id) => Input::Settle { id },
             Report::Shutdown => {
-                self.end(session_closed());
+                self.end(session_closed(), true);
                 Input::Shutdown
             }
         })
@@ -257,7 +257,7 @@ impl<T: Transport> Driver<T> {
                 self.publish_pools();
             }
             Output::Ready => self.hub.set_ready(),
-            Output::Failed(error) => self.end(error),
+            Output::Failed(error) => self.end(error, true),
             Output::Settled { id, agreed } => self.hub.set_settled(id, agreed),
             Output::Warning(text) => crate::trace::warning!("{text}"),
         }
@@ -294,15 +294,16 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    /// The session is over: callers are refused, connections end.
-    fn end(&mut self, error: Error) {
+    /// The session is over: callers are refused, connections end. With `drain` requests under way
+    /// finish first.
+    fn end(&mut self, error: Error, drain: bool) {
         self.is_over = true;
         self.hub.set_over(error);
         self.assignments.clear();
         self.lookups.clear();
         for place in 0..self.connections.len() {
             if let Some((id, _)) = self.connections.get(place) {
-                self.close(*id, true);
+                self.close(*id, drain);
             }
         }
     }
@@ -333,7 +334,13 @@ impl<T: Transport> Driver<T> {
 
 impl<T: Transport> Drop for Driver<T> {
     fn drop(&mut self) {
-        self.end(session_closed());
+        self.end(session_closed(), false);
+        // Connections that opened unheard of; those that open later see that it is over.
+        for report in self.hub.take_reports() {
+            if let Report::Connected(cell) = report {
+                cell.request_close(false);
+            }
+        }
     }
 }
 

@@ -62,9 +62,11 @@ struct Inbox {
 #[derive(Debug)]
 struct Life {
     stage: Stage,
-    /// Schema waits that have ended, and whether all nodes agreed.
-    settled: Vec<(SettleId, bool)>,
-    waiting: Wakers,
+    /// Schema waits of living callers; once they have ended, whether all nodes agreed.
+    settling: Vec<(SettleId, Option<bool>)>,
+    /// One waker for each living [`Watch`] that waits.
+    waiting: Vec<(u64, Waker)>,
+    watch_next: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -85,8 +87,9 @@ impl Hub {
         let prepared = PreparedCache::new(config.limits.prepared_statements, mix(seed));
         let life = Life {
             stage: Stage::Starting,
-            settled: Vec::new(),
-            waiting: Wakers::new(),
+            settling: Vec::new(),
+            waiting: Vec::new(),
+            watch_next: 0,
         };
         Self {
             config,
@@ -192,8 +195,17 @@ impl Hub {
         self.report(Report::Learned(tablet));
     }
 
+    /// The reports that nobody will take any more.
+    pub(super) fn take_reports(&self) -> VecDeque<Report> {
+        let taken = self.inbox.with(|inbox| {
+            inbox.droppable = 0;
+            core::mem::take(&mut inbox.queue)
+        });
+        taken.unwrap_or_default()
+    }
+
     /// Asks the control plane to see the schema settle.
-    pub(crate) fn start_settle(&self) -> Result<SettleId, Error> {
+    pub(crate) fn settle(&self) -> Result<Settling<'_>, Error> {
         let id = self
             .inbox
             .with(|inbox| {
@@ -201,53 +213,40 @@ impl Hub {
                 SettleId(inbox.settle_next)
             })
             .map_err(|_| poisoned())?;
-        self.report(Report::Settle(id));
-        Ok(id)
-    }
-
-    /// Whether all nodes agreed on the schema.
-    pub(crate) fn poll_settled(
-        &self,
-        id: SettleId,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<bool, Error>> {
-        self.poll_life(cx, |life| {
+        let over = self.life.with(|life| {
             if let Stage::Over(error) = &life.stage {
-                return Some(Err(error.clone()));
+                return Some(error.clone());
             }
-            let place = life
-                .settled
-                .iter()
-                .position(|(settled, _)| *settled == id)?;
-            Some(Ok(life.settled.swap_remove(place).1))
-        })
+            life.settling.push((id, None));
+            None
+        });
+        if let Some(error) = over.map_err(|_| poisoned())? {
+            return Err(error);
+        }
+        self.report(Report::Settle(id));
+        let watch = self.watch();
+        Ok(Settling { watch, id })
     }
 
     pub(super) fn set_settled(&self, id: SettleId, agreed: bool) {
         self.change_life(|life| {
-            // A caller that gave up never takes its outcome; keep only the newest.
-            if life.settled.len() >= SETTLED_MAX {
-                life.settled.remove(0);
+            // A caller that gave up has taken its place away.
+            let place = life
+                .settling
+                .iter_mut()
+                .find(|(settling, _)| *settling == id);
+            if let Some((_, outcome)) = place {
+                *outcome = Some(agreed);
             }
-            life.settled.push((id, agreed));
         });
     }
 
-    /// Whether the session can be used.
-    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.poll_life(cx, |life| match &life.stage {
-            Stage::Starting => None,
-            Stage::Ready => Some(Ok(())),
-            Stage::Over(error) => Some(Err(error.clone())),
-        })
-    }
-
-    /// Whether the session has ended.
-    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.poll_life(cx, |life| match &life.stage {
-            Stage::Starting | Stage::Ready => None,
-            Stage::Over(_) => Some(Ok(())),
-        })
+    /// Watches how far the session has come.
+    pub(crate) const fn watch(&self) -> Watch<'_> {
+        Watch {
+            hub: self,
+            place: None,
+        }
     }
 
     pub(super) fn set_ready(&self) {
@@ -276,35 +275,14 @@ impl Hub {
         outcome.unwrap_or_else(|_| Some(poisoned()))
     }
 
-    fn poll_life<R>(
-        &self,
-        cx: &mut Context<'_>,
-        look: impl Fn(&mut Life) -> Option<Result<R, Error>>,
-    ) -> Poll<Result<R, Error>> {
-        let waker = cx.waker().clone();
-        let outcome = self.life.with(|life| match look(life) {
-            Some(outcome) => (Poll::Ready(outcome), Some(waker)),
-            None => {
-                if life.waiting.iter().any(|held| held.will_wake(&waker)) {
-                    return (Poll::Pending, Some(waker));
-                }
-                life.waiting.push(waker);
-                (Poll::Pending, None)
-            }
-        });
-        match outcome {
-            Ok((poll, _unused)) => poll,
-            Err(_) => Poll::Ready(Err(poisoned())),
-        }
-    }
-
     fn change_life(&self, change: impl FnOnce(&mut Life)) {
         let outcome = self.life.with(|life| {
             change(life);
             core::mem::take(&mut life.waiting)
         });
-        if let Ok(mut waiting) = outcome {
-            wake_all(&mut waiting);
+        if let Ok(waiting) = outcome {
+            let mut wakers: Wakers = waiting.into_iter().map(|(_, waker)| waker).collect();
+            wake_all(&mut wakers);
         }
     }
 }
@@ -314,6 +292,103 @@ impl fmt::Debug for Hub {
         f.debug_struct("Hub")
             .field("config", &self.config)
             .finish_non_exhaustive()
+    }
+}
+
+/// A caller that waits for the session to come further. Dropping it forgets its waker.
+pub(crate) struct Watch<'a> {
+    hub: &'a Hub,
+    place: Option<u64>,
+}
+
+impl Watch<'_> {
+    /// Whether the session can be used.
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.poll(cx, |life| match &life.stage {
+            Stage::Starting => None,
+            Stage::Ready => Some(Ok(())),
+            Stage::Over(error) => Some(Err(error.clone())),
+        })
+    }
+
+    /// Whether the session has ended.
+    pub(crate) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.poll(cx, |life| match &life.stage {
+            Stage::Starting | Stage::Ready => None,
+            Stage::Over(_) => Some(Ok(())),
+        })
+    }
+
+    fn poll<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: impl FnOnce(&mut Life) -> Option<Result<R, Error>>,
+    ) -> Poll<Result<R, Error>> {
+        let (waker, held) = (cx.waker().clone(), self.place);
+        let outcome = self.hub.life.with(|life| {
+            if let Some(outcome) = look(life) {
+                return (Poll::Ready(outcome), held, Some(waker));
+            }
+            let place = held.unwrap_or(life.watch_next);
+            if held.is_none() {
+                life.watch_next = life.watch_next.wrapping_add(1);
+            }
+            let unused = match life.waiting.iter_mut().find(|(id, _)| *id == place) {
+                Some((_, held)) => Some(core::mem::replace(held, waker)),
+                None => {
+                    life.waiting.push((place, waker));
+                    None
+                }
+            };
+            (Poll::Pending, Some(place), unused)
+        });
+        match outcome {
+            Ok((poll, place, _unused)) => {
+                self.place = place;
+                poll
+            }
+            Err(_) => Poll::Ready(Err(poisoned())),
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let unused = self.hub.life.with(|life| {
+            let found = life.waiting.iter().position(|(id, _)| *id == place)?;
+            Some(life.waiting.swap_remove(found))
+        });
+        drop(unused);
+    }
+}
+
+/// A caller that waits for the schema to settle. Dropping it takes its place away.
+pub(crate) struct Settling<'a> {
+    watch: Watch<'a>,
+    id: SettleId,
+}
+
+impl Settling<'_> {
+    /// Whether all nodes agreed on the schema.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Error>> {
+        let id = self.id;
+        self.watch.poll(cx, |life| {
+            if let Stage::Over(error) = &life.stage {
+                return Some(Err(error.clone()));
+            }
+            let mut places = life.settling.iter();
+            places.find(|(settling, _)| *settling == id)?.1.map(Ok)
+        })
+    }
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        let id = self.id;
+        let _ = self.watch.hub.life.with(|life| {
+            life.settling.retain(|(settling, _)| *settling != id);
+        });
     }
 }
 
@@ -438,5 +513,101 @@ fn poisoned() -> Error {
     Error::bug("a session's lock is poisoned")
 }
 
-/// Outcomes of schema waits that are kept for callers that have not looked yet.
-const SETTLED_MAX: usize = 64;
+#[cfg(all(test, not(messina_loom)))]
+mod tests {
+    use super::*;
+    use crate::cluster::Engine;
+    use crate::drive::transport::{Security, SteeringKind};
+    use crate::time::Instant;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+    }
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Wake for Counting {
+        fn wake(self: alloc::sync::Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn hub() -> Hub {
+        let mut config = Config::server();
+        config.add_contact_points("127.0.0.1").unwrap();
+        let config = Shared::new(config);
+        let (none, plain) = (SteeringKind::None, Security::Plain);
+        let engine = Engine::new(Shared::clone(&config), none, plain, 1, Instant::ZERO);
+        let clock: Shared<dyn Clock> = Shared::new(Stopped);
+        Hub::new(config, clock, engine.view(), engine.status(), 1)
+    }
+
+    fn waiting(hub: &Hub) -> (usize, usize) {
+        hub.life
+            .with(|life| (life.waiting.len(), life.settling.len()))
+            .unwrap()
+    }
+
+    #[test]
+    fn every_schema_wait_hears_of_its_end() {
+        let (hub, mut cx) = (hub(), Context::from_waker(Waker::noop()));
+        let mut waits: Vec<_> = (0..200).map(|_| hub.settle().unwrap()).collect();
+        for wait in &mut waits {
+            assert!(wait.poll(&mut cx).is_pending());
+        }
+        for id in 1..=200 {
+            hub.set_settled(SettleId(id), id % 2 == 0);
+        }
+        for (id, wait) in (1..).zip(&mut waits) {
+            assert_eq!(wait.poll(&mut cx), Poll::Ready(Ok(id % 2 == 0)));
+        }
+        drop(waits);
+        assert_eq!(waiting(&hub), (0, 0));
+    }
+
+    #[test]
+    fn whoever_waits_holds_one_place_and_gives_it_back() {
+        let hub = hub();
+        let wakers: [alloc::sync::Arc<Counting>; 3] = Default::default();
+        let mut watch = hub.watch();
+        for waker in &wakers {
+            let waker = Waker::from(alloc::sync::Arc::clone(waker));
+            assert!(
+                watch
+                    .poll_ready(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        assert_eq!(waiting(&hub), (1, 0));
+        hub.set_ready();
+        let woken = wakers.map(|waker| waker.0.load(Ordering::Relaxed));
+        assert_eq!(woken, [0, 0, 1], "the newest only");
+        let mut other = hub.watch();
+        assert!(
+            other
+                .poll_over(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
+        assert_eq!(waiting(&hub), (1, 0));
+        drop(other);
+        assert_eq!(waiting(&hub), (0, 0));
+    }
+
+    #[test]
+    fn a_session_that_is_over_gathers_no_reports() {
+        let hub = hub();
+        hub.set_over(session_closed());
+        for _ in 0..10 {
+            assert_eq!(hub.settle().err(), Some(session_closed()));
+        }
+        assert_eq!(hub.take_reports().len(), 0);
+        assert_eq!(waiting(&hub), (0, 0));
+    }
+}

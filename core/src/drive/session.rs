@@ -83,7 +83,8 @@ impl Session {
     ///
     /// Fails when no contact point could be reached, within `Timeouts::connect`.
     pub async fn ready(&self) -> Result<(), Error> {
-        poll_fn(|cx| self.hub().poll_ready(cx)).await
+        let mut watch = self.hub().watch();
+        poll_fn(|cx| watch.poll_ready(cx)).await
     }
 
     /// Prepares a statement on every connected node and returns when the first has answered and
@@ -183,8 +184,8 @@ impl Session {
     /// not within `Timeouts::schema_agreement`. Statements that change the schema do this by
     /// themselves.
     pub async fn settle(&self) -> Result<bool, Error> {
-        let id = self.hub().start_settle()?;
-        poll_fn(|cx| self.hub().poll_settled(id, cx)).await
+        let mut settling = self.hub().settle()?;
+        poll_fn(|cx| settling.poll(cx)).await
     }
 
     /// Explains where a prepared statement with these values would go, without sending it.
@@ -205,8 +206,12 @@ impl Session {
     /// Ends the session: no new requests, those under way finish, connections close. Returns when
     /// the driver has begun to.
     pub async fn close(&self) {
+        if self.hub().over().is_some() {
+            return;
+        }
         self.hub().report(Report::Shutdown);
-        let _ = poll_fn(|cx| self.hub().poll_over(cx)).await;
+        let mut watch = self.hub().watch();
+        let _ = poll_fn(|cx| watch.poll_over(cx)).await;
     }
 
     /// Reads and writes must be prepared while there are strongly consistent keyspaces.
