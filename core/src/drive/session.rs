@@ -174,9 +174,7 @@ impl Session {
         let request = self.outgoing(content, options, None, None, None);
         let ran = self.run(&request).await?;
         let result = self.decode(ran, None)?;
-        if result.info().schema_changed {
-            self.settle().await?;
-        }
+        self.settle_after(&result).await;
         Ok(result)
     }
 
@@ -229,7 +227,17 @@ impl Session {
     ) -> Result<QueryResult, Error> {
         let request = self.execution(prepared, values, page)?;
         let ran = self.run(&request).await?;
-        self.decode(ran, Some(&request))
+        let result = self.decode(ran, Some(&request))?;
+        self.settle_after(&result).await;
+        Ok(result)
+    }
+
+    /// A change of the schema settles. The statement was applied all the same if that fails: the
+    /// session has ended, and says so to whoever asks next.
+    async fn settle_after(&self, result: &QueryResult) {
+        if result.info().schema_changed {
+            let _ = self.settle().await;
+        }
     }
 
     fn execution<'a>(
@@ -296,12 +304,32 @@ impl Session {
         })
     }
 
-    /// Makes attempts until one is answered or the error is the caller's.
+    /// Makes attempts until one is answered or the error is the caller's. Rounds are bounded: each
+    /// further one follows an attempt that was lost while it waited, and attempts are.
     async fn run(&self, request: &Outgoing<'_>) -> Result<Ran, Error> {
         // Here too, so that a connection's output never grows by what it will refuse.
         let max = self.hub().config().limits.connection.request_len_max;
         check_request_len(request.least_len(), max)?;
         let mut attempts = Attempts::default();
+        loop {
+            let (target, cell) = match self.try_targets(request, &mut attempts).await? {
+                Round::Answered(ran) => return Ok(ran),
+                Round::Full(target, cell) => (target, cell),
+                Round::NoTarget => return Err(self.exhausted(attempts)),
+            };
+            let waited = self.attempt(request, &mut attempts, target, &cell, true);
+            if let Some(ran) = waited.await? {
+                return Ok(ran);
+            }
+        }
+    }
+
+    /// Tries the targets of the plan, none of which is waited for.
+    async fn try_targets(
+        &self,
+        request: &Outgoing<'_>,
+        attempts: &mut Attempts,
+    ) -> Result<Round, Error> {
         let (mut skip, mut first_full) = (0, None);
         loop {
             let plan = self.plan(request, request.entropy, skip);
@@ -309,11 +337,9 @@ impl Session {
                 let Some(cell) = self.pick(target, request.entropy) else {
                     continue;
                 };
-                match self
-                    .attempt(request, &mut attempts, *target, &cell, false)
-                    .await?
-                {
-                    Some(ran) => return Ok(ran),
+                let attempt = self.attempt(request, attempts, *target, &cell, false);
+                match attempt.await? {
+                    Some(ran) => return Ok(Round::Answered(ran)),
                     None if attempts.was_full => first_full = first_full.or(Some((*target, cell))),
                     None => {}
                 }
@@ -323,14 +349,10 @@ impl Session {
                 break;
             }
         }
-        if let Some((target, cell)) = first_full
-            && let Some(ran) = self
-                .attempt(request, &mut attempts, target, &cell, true)
-                .await?
-        {
-            return Ok(ran);
-        }
-        Err(self.exhausted(attempts))
+        Ok(match first_full {
+            Some((target, cell)) => Round::Full(target, cell),
+            None => Round::NoTarget,
+        })
     }
 
     fn pick(&self, target: &Target, entropy: u64) -> Option<Shared<Cell>> {
@@ -382,14 +404,19 @@ impl Session {
                 }
                 Exchanged::Answer(answer) => server_error(&answer, cell.agreed()),
             };
-            let place = shard.map(crate::routing::ShardIdx::value);
-            let error = error.at(Some(target.node.value()), place, attempts.made);
+            let mut error = error;
+            let made = attempts.made;
             attempts.count();
             if error.kind() == ErrorKind::Server(ErrorCode::Unprepared) && !prepared_again {
                 prepared_again = true;
-                self.prepare_again(request, cell).await?;
-                continue;
+                match self.prepare_again(request, cell).await {
+                    Ok(()) => continue,
+                    // The request itself was refused, whatever became of the PREPARE.
+                    Err(cause) => error = cause.with_applied(Applied::No),
+                }
             }
+            let place = shard.map(crate::routing::ShardIdx::value);
+            let error = error.at(Some(target.node.value()), place, made);
             attempts.saw(&error);
             let failure = Failure {
                 error: &error,
@@ -518,8 +545,13 @@ impl Session {
         });
         let decoded = QueryResult::decode(ran.answer, ran.cell.agreed(), prepared, info);
         // A response that cannot be read belongs to a request that was answered well.
-        let Decoded { result, payload } =
-            decoded.map_err(|error| error.with_applied(Applied::Unknown))?;
+        let Decoded { result, payload } = decoded.map_err(|error| {
+            let shard = info.shard.map(crate::routing::ShardIdx::value);
+            let attempt = info.attempts.saturating_sub(1);
+            error
+                .with_applied(Applied::Unknown)
+                .at(Some(info.node.value()), shard, attempt)
+        })?;
         let table = request.and_then(|request| request.route.table);
         if let (Some(payload), Some(table)) = (payload, table) {
             let (is_v2, payload) = (payload.is_v2, payload.value);
@@ -737,6 +769,14 @@ struct Ran {
     attempts: u8,
     /// What an EXECUTE was written by.
     shape: Option<Shared<ResultShape>>,
+}
+
+/// How a round over the targets of a plan ended.
+enum Round {
+    Answered(Ran),
+    /// None took the request; this one had no room.
+    Full(Target, Shared<Cell>),
+    NoTarget,
 }
 
 /// What the attempts of one request left behind.
