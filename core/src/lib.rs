@@ -34,6 +34,7 @@ pub mod exec;
 mod rng;
 pub mod routing;
 mod seeded;
+mod sorted;
 mod sync;
 pub mod target;
 #[cfg(feature = "test-util")]

@@ -5,7 +5,8 @@
 //! stagger; the first connection that opens is adopted, the others are given up. If the adopted
 //! one turns out to be useless the rest of the list is tried. Every candidate is tried once.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::sorted::SortedMap;
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,8 +25,8 @@ use crate::wire::response::ErrorCode;
 #[derive(Debug)]
 pub(super) struct Contact {
     queue: VecDeque<Candidate>,
-    lookups: BTreeMap<LookupId, (Name, u16)>,
-    dialing: BTreeMap<ConnectionId, Endpoint>,
+    lookups: SortedMap<LookupId, (Name, u16)>,
+    dialing: SortedMap<ConnectionId, Endpoint>,
     adopted: Option<(ConnectionId, Endpoint)>,
     causes: Vec<(Endpoint, Error)>,
     /// Attempts under way at once.
@@ -66,8 +67,8 @@ impl Contact {
         };
         Self {
             queue: points.into_iter().map(candidate).collect(),
-            lookups: BTreeMap::new(),
-            dialing: BTreeMap::new(),
+            lookups: SortedMap::new(),
+            dialing: SortedMap::new(),
             adopted: None,
             causes: Vec::new(),
             parallel: parallel.max(1),

@@ -5,7 +5,8 @@
 //! number of nodes; only learned tablets, which are frequent, skip the walk. Iteration order comes
 //! from ids alone, chance from the seed alone.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::sorted::SortedMap;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -36,9 +37,9 @@ pub struct Engine {
     pub(super) rng: SmallRng,
     /// The time of the last walk: nothing that was due then is due still.
     pub(super) walked_at: Instant,
-    pub(super) links: BTreeMap<ConnectionId, Link>,
+    pub(super) links: SortedMap<ConnectionId, Link>,
     pub(super) contact: Option<Contact>,
-    pub(super) pools: BTreeMap<NodeIdx, Pool>,
+    pub(super) pools: SortedMap<NodeIdx, Pool>,
     pub(super) control: Control,
     pub(super) settle: Settle,
     pub(super) catalog: Catalog,
@@ -50,7 +51,7 @@ pub struct Engine {
     /// Callers to be told after the view that they waited for.
     pub(super) settled: Vec<(SettleId, bool)>,
     published: Shared<View>,
-    questions: BTreeMap<QuestionId, Question>,
+    questions: SortedMap<QuestionId, Question>,
     pub(super) outputs: VecDeque<Output>,
     /// Closes that are told only after the assignment that makes them harmless.
     closing: Vec<(ConnectionId, bool)>,
@@ -137,9 +138,9 @@ impl Engine {
                 reconnect_max: max,
             },
             walked_at: now,
-            links: BTreeMap::new(),
+            links: SortedMap::new(),
             contact: None,
-            pools: BTreeMap::new(),
+            pools: SortedMap::new(),
             control: Control::new(now, base, max, timeouts.refresh_interval),
             settle: Settle::default(),
             retired: Vec::new(),
@@ -147,7 +148,7 @@ impl Engine {
             phase: Phase::FirstContact,
             is_view_dirty: false,
             settled: Vec::new(),
-            questions: BTreeMap::new(),
+            questions: SortedMap::new(),
             outputs: VecDeque::new(),
             closing: Vec::new(),
             assigned: Vec::new(),

@@ -4,8 +4,8 @@
 //! the column; a node without tokens is a node. Facts: system.local, system.peers and system_schema
 //! of ScyllaDB and Apache Cassandra.
 
+use crate::sorted::SortedMap;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -74,10 +74,10 @@ pub(super) struct Found {
     pub(super) facts: ClusterFacts,
     pub(super) peers: Vec<NodeRow>,
     pub(super) keyspaces: Vec<(Box<str>, ReplicationStrategy)>,
-    pub(super) scylla_keyspaces: BTreeMap<Box<str>, ScyllaKeyspace>,
+    pub(super) scylla_keyspaces: SortedMap<Box<str>, ScyllaKeyspace>,
     pub(super) tables: Vec<TableRow>,
     /// Partitioners other than the default, by keyspace and table; `None` if we do not know it.
-    pub(super) partitioners: BTreeMap<(Box<str>, Box<str>), Option<Partitioner>>,
+    pub(super) partitioners: SortedMap<(Box<str>, Box<str>), Option<Partitioner>>,
     pub(super) warnings: Vec<String>,
 }
 

@@ -102,8 +102,7 @@ impl Engine {
             let settings = self.settings;
             let pool = self
                 .pools
-                .entry(node)
-                .or_insert_with(|| Pool::new(place.host_id, place.endpoint, settings));
+                .get_or_insert_with(node, || Pool::new(place.host_id, place.endpoint, settings));
             pool.broadcast = place.broadcast;
             self.note_liveness(node);
         }

@@ -6,7 +6,7 @@
 //! filled, since a node gives a new connection to its least loaded shard; both their number and
 //! the tries are bounded, and after a fruitless round come growing pauses.
 
-use alloc::collections::BTreeMap;
+use crate::sorted::SortedMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::num::NonZeroU16;
@@ -45,7 +45,7 @@ pub(super) struct Pool {
     /// The address that events name the node by.
     pub(super) broadcast: Option<IpAddr>,
     settings: PoolSettings,
-    members: BTreeMap<ConnectionId, Member>,
+    members: SortedMap<ConnectionId, Member>,
     layout: Layout,
     ports: ShardAwarePorts,
     backoff: Backoff,
@@ -122,7 +122,7 @@ impl Pool {
             endpoint,
             broadcast: None,
             settings,
-            members: BTreeMap::new(),
+            members: SortedMap::new(),
             layout: Layout::Unknown,
             ports: ShardAwarePorts::default(),
             backoff: Backoff::new(settings.reconnect_base, settings.reconnect_max),
@@ -452,8 +452,7 @@ impl Pool {
         let ports = self
             .steer
             .cursors
-            .entry(shard)
-            .or_insert_with(|| map.source_ports(shard, range, rng.next_u64()));
+            .get_or_insert_with(shard, || map.source_ports(shard, range, rng.next_u64()));
         let Some(port) = ports.next().and_then(NonZeroU16::new) else {
             self.steer.rest(now, NO_PORT_REST);
             return None;

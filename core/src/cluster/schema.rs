@@ -4,8 +4,8 @@
 //! node that was reached through a contact point keeps that endpoint for as long as its own row
 //! names the same address as it did then, so that 127.0.0.1 or a relay's name goes on to work.
 
+use crate::sorted::SortedMap;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,7 +27,7 @@ pub(super) struct Catalog {
     pub(super) keyspaces: Vec<KeyspaceSummary>,
     /// The port of the contact point, which all nodes share.
     port: u16,
-    aliases: BTreeMap<Uuid, Alias>,
+    aliases: SortedMap<Uuid, Alias>,
 }
 
 /// A keyspace in [`super::Status`].
@@ -71,7 +71,7 @@ impl Catalog {
             facts: ClusterFacts::default(),
             keyspaces: Vec::new(),
             port: crate::config::DEFAULT_PORT,
-            aliases: BTreeMap::new(),
+            aliases: SortedMap::new(),
         }
     }
 
@@ -176,13 +176,14 @@ impl Catalog {
 
     /// Takes the schema that was found.
     pub(super) fn set_schema(&mut self, found: &mut Found) {
-        let mut tables: BTreeMap<Box<str>, Vec<TableSpec>> = BTreeMap::new();
+        let mut tables: SortedMap<Box<str>, Vec<TableSpec>> = SortedMap::new();
         for row in core::mem::take(&mut found.tables) {
             let key = (row.keyspace, row.name);
             let default = Some(Partitioner::Murmur3);
             let partitioner = found.partitioners.get(&key).copied().unwrap_or(default);
             let (keyspace, name) = key;
-            tables.entry(keyspace).or_default().push(TableSpec {
+            let of_keyspace = tables.get_or_insert_with(keyspace, Vec::new);
+            of_keyspace.push(TableSpec {
                 name,
                 id: row.id,
                 partitioner: partitioner.filter(|_| self.has_default_partitioner()),
@@ -211,7 +212,7 @@ impl Catalog {
             };
             keyspaces.push((spec, tables));
         }
-        self.keyspaces.sort_by(|a, b| a.name.cmp(&b.name));
+        self.keyspaces.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         self.writer.set_schema(keyspaces);
     }
 

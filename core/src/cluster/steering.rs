@@ -3,7 +3,7 @@
 //! Both end by themselves. Steering rests for minutes when it does not work; blind tries come in
 //! rounds of a few for each shard, with growing pauses between them.
 
-use alloc::collections::BTreeMap;
+use crate::sorted::SortedMap;
 use core::net::SocketAddr;
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct Steer {
     pub(super) is_nat_suspected: bool,
     pub(super) misses: u32,
     /// Ports not tried yet, for shards whose last port was taken.
-    pub(super) cursors: BTreeMap<ShardIdx, SourcePorts>,
+    pub(super) cursors: SortedMap<ShardIdx, SourcePorts>,
 }
 
 /// Filling through the normal port, where the node chooses the shard.

@@ -3,13 +3,14 @@
 //! Texts come partly from peers, so both their number and their length are bounded; beyond that
 //! new causes are not said.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
+
+use crate::sorted::SortedMap;
 
 /// The causes that were said.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
-    said: BTreeSet<String>,
+    said: SortedMap<String, ()>,
 }
 
 impl Warnings {
@@ -18,7 +19,7 @@ impl Warnings {
         if let Some((end, _)) = text.char_indices().nth(TEXT_LEN_MAX) {
             text.truncate(end);
         }
-        if self.said.len() >= CAUSES_MAX || !self.said.insert(text.clone()) {
+        if self.said.len() >= CAUSES_MAX || self.said.insert(text.clone(), ()).is_some() {
             return None;
         }
         Some(text)

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::rng::mix;
 use crate::routing::{Load, NodeIdx, ShardIdx, View};
+use crate::sorted::sort_few;
 use crate::sync::{Gauge, Mutex, Shared, Snapshot, assert_unlocked};
 
 /// Something the control plane must hear of.
@@ -425,8 +426,7 @@ impl Pools {
             let cells = assignment.connections.iter();
             pool.connections
                 .extend(cells.filter_map(|(id, shard)| Some((*shard, find(*id)?))));
-            pool.connections
-                .sort_by_key(|(shard, cell)| (*shard, cell.id()));
+            sort_few(&mut pool.connections, |(shard, cell)| (*shard, cell.id()));
         }
         pools
     }

@@ -23,6 +23,7 @@ use super::tablet_table::PLANNED_REPLICAS;
 use super::view::{KeyspaceConsistency, Placement};
 use super::{DcIdx, Node, NodeIdx, RackIdx, ShardIdx, TableRef, Token, Topology, View};
 use crate::rng::{SmallRng, mix};
+use crate::sorted::sort_few;
 use crate::wire::Consistency;
 use alloc::boxed::Box;
 
@@ -356,8 +357,9 @@ impl<L: Load> Planning<'_, L> {
         for (drawn, replica) in (0..).zip(self.replicas.iter_mut()) {
             replica.drawn = drawn;
         }
-        self.replicas
-            .sort_unstable_by_key(|replica| (replica.class(), replica.drawn));
+        sort_few(&mut self.replicas, |replica| {
+            (replica.class(), replica.drawn)
+        });
         if let [first, second, ..] = &mut *self.replicas
             && !is_ordered
             && first.class() == second.class()

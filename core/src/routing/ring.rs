@@ -8,6 +8,7 @@
 //! token when the ring or the strategy changes; a lookup is one binary search.
 
 use super::{NodeIdx, Token, Topology};
+use crate::sorted::sort_few;
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -78,7 +79,7 @@ impl ReplicationStrategy {
                 None => return Self::Unknown,
             }
         }
-        factors.sort();
+        sort_few(&mut factors, Clone::clone);
         factors.dedup_by(|a, b| a.0 == b.0);
         Self::NetworkTopology {
             factors: factors.into_boxed_slice(),

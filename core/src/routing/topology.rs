@@ -356,7 +356,7 @@ impl Topology {
 
     /// Fills in the nodes and sorts them into data centres and racks.
     fn arranged(mut self, before: &Self, mut placed: Vec<(NodeIdx, &NodeSpec)>) -> Self {
-        placed.sort_by(|(a_idx, a), (b_idx, b)| {
+        placed.sort_unstable_by(|(a_idx, a), (b_idx, b)| {
             (&a.dc, &a.rack, a_idx).cmp(&(&b.dc, &b.rack, b_idx))
         });
         let (mut dcs, mut racks): (Vec<Dc>, Vec<Rack>) = (Vec::new(), Vec::new());

@@ -10,9 +10,9 @@ use super::tablet_cache::{Learned, TabletCache, TabletStats};
 use super::topology::NodeFlags;
 use super::view::{KeyspaceConsistency, Placement, Schema, Table, TableRef, View};
 use super::{LearnedTablet, NodeIdx, NodeSpec, NodesChange, Partitioner, ShardMap, Topology};
+use crate::sorted::SortedMap;
 use crate::sync::Shared;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use uuid::Uuid;
 
@@ -83,7 +83,7 @@ pub struct ViewWriter {
     limits: RoutingLimits,
     topology: Shared<Topology>,
     ring: Shared<Ring>,
-    keyspaces: BTreeMap<Box<str>, Keyspace>,
+    keyspaces: SortedMap<Box<str>, Keyspace>,
     slots: Vec<TableSlot>,
     free_slots: Vec<u32>,
     cache: TabletCache,
@@ -97,7 +97,7 @@ pub struct ViewWriter {
 struct Keyspace {
     name: Shared<str>,
     spec: KeyspaceSpec,
-    tables: BTreeMap<Box<str>, (u32, TableSpec)>,
+    tables: SortedMap<Box<str>, (u32, TableSpec)>,
 }
 
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ impl ViewWriter {
             limits,
             topology,
             ring: Shared::new(Ring::default()),
-            keyspaces: BTreeMap::new(),
+            keyspaces: SortedMap::new(),
             slots: Vec::new(),
             free_slots: Vec::new(),
             cache: TabletCache::new(limits.tablet_bytes_max),
@@ -175,11 +175,14 @@ impl ViewWriter {
     /// From now on exactly these keyspaces are there, each with exactly these tables and views.
     pub fn set_schema(&mut self, keyspaces: Vec<(KeyspaceSpec, Vec<TableSpec>)>) {
         self.refused_tables = 0;
-        let listed: BTreeSet<&str> = keyspaces.iter().map(|(spec, _)| &*spec.name).collect();
+        let listed: SortedMap<&str, ()> = keyspaces
+            .iter()
+            .map(|(spec, _)| (&*spec.name, ()))
+            .collect();
         let gone = self
             .keyspaces
             .keys()
-            .filter(|name| !listed.contains(&***name));
+            .filter(|name| !listed.contains_key(&***name));
         let gone: Vec<Box<str>> = gone.cloned().collect();
         gone.iter().for_each(|name| self.remove_keyspace(name));
         for (spec, tables) in keyspaces {
@@ -191,13 +194,13 @@ impl ViewWriter {
     pub fn put_keyspace(&mut self, spec: KeyspaceSpec, tables: Vec<TableSpec>) {
         let name = spec.name.clone();
         self.note_keyspace(spec);
-        let listed: BTreeSet<&str> = tables.iter().map(|spec| &*spec.name).collect();
+        let listed: SortedMap<&str, ()> = tables.iter().map(|spec| (&*spec.name, ())).collect();
         let known = self
             .keyspaces
             .get(&name)
             .into_iter()
             .flat_map(|known| known.tables.keys());
-        let gone = known.filter(|table| !listed.contains(&***table));
+        let gone = known.filter(|table| !listed.contains_key(&***table));
         let gone: Vec<Box<str>> = gone.cloned().collect();
         gone.iter()
             .for_each(|table| self.remove_table(&name, table));
@@ -214,7 +217,7 @@ impl ViewWriter {
             let keyspace = Keyspace {
                 name,
                 spec,
-                tables: BTreeMap::new(),
+                tables: SortedMap::new(),
             };
             self.keyspaces.insert(keyspace.spec.name.clone(), keyspace);
             return;
