@@ -534,7 +534,7 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl Wake for Counting {
-        fn wake(self: alloc::sync::Arc<Self>) {
+        fn wake(self: Shared<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -575,10 +575,10 @@ mod tests {
     #[test]
     fn whoever_waits_holds_one_place_and_gives_it_back() {
         let hub = hub();
-        let wakers: [alloc::sync::Arc<Counting>; 3] = Default::default();
+        let wakers: [Shared<Counting>; 3] = Default::default();
         let mut watch = hub.watch();
         for waker in &wakers {
-            let waker = Waker::from(alloc::sync::Arc::clone(waker));
+            let waker = Waker::from(Shared::clone(waker));
             assert!(
                 watch
                     .poll_ready(&mut Context::from_waker(&waker))

@@ -5,7 +5,6 @@
 //! a link, and callers park their thread until they are woken. A wake that gets lost leaves all
 //! threads parked, which loom reports as a deadlock.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::pin::pin;
@@ -271,13 +270,13 @@ fn block_on<F: Future>(future: F) -> F::Output {
 struct Unpark(Thread);
 
 impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
+    fn wake(self: Shared<Self>) {
         self.0.unpark();
     }
 }
 
 fn waker() -> Waker {
-    Waker::from(Arc::new(Unpark(current())))
+    Waker::from(Shared::new(Unpark(current())))
 }
 
 fn cell(in_flight: u16) -> Shared<Cell> {
