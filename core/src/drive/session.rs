@@ -701,7 +701,7 @@ impl Outgoing<'_> {
             self.hub
                 .view()
                 .with(|view| probe(view, table, token, self.entropy))
-                .value()
+                .byte()
         })
     }
 }
