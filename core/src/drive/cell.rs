@@ -8,7 +8,6 @@
 //! comes before its timer. While it is not idle it looks at the output by itself before it sleeps;
 //! both sides decide under the same lock, so no submission is missed.
 
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU16;
 use core::task::Waker;
@@ -16,6 +15,7 @@ use core::task::Waker;
 use bytes::BytesMut;
 
 use super::transport::Clock;
+use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::extensions::Agreed;
 use crate::conn::{
@@ -28,9 +28,6 @@ use crate::wire::EncodeError;
 
 /// What a caller leaves in its slot.
 pub(crate) type Caller = Option<Waker>;
-
-/// Wakers to be woken, gathered under a lock and woken after it.
-pub(crate) type Wakers = Vec<Waker>;
 
 /// An open connection, shared between its task and its callers.
 pub(crate) struct Cell {
@@ -184,7 +181,7 @@ impl Cell {
             }
             outcome
         })?;
-        wake_all(&mut wakers);
+        wakers.wake_all();
         match outcome {
             Ok(key) => Ok(Submitted::Sent(key)),
             Err(Refused::Full(_)) => Ok(Submitted::Full),
@@ -205,7 +202,7 @@ impl Cell {
             }
             joined
         })?;
-        wake_all(&mut wakers);
+        wakers.wake_all();
         joined.map_err(|(_waker, error)| error)
     }
 
@@ -246,7 +243,7 @@ impl Cell {
             wakers.extend(locked.waker_if_drained());
             left
         });
-        wake_all(&mut wakers);
+        wakers.wake_all();
         drop(left);
     }
 
@@ -258,7 +255,7 @@ impl Cell {
                 held.as_ref().is_some_and(|held| held.will_wake(waker))
             })
         });
-        wake_all(&mut wakers);
+        wakers.wake_all();
         if let Some(standing) = first? {
             return Ok(standing);
         }
@@ -269,7 +266,7 @@ impl Cell {
                 true
             })
         });
-        wake_all(&mut wakers);
+        wakers.wake_all();
         Ok(second?.unwrap_or(Standing::Pending))
     }
 
@@ -286,7 +283,7 @@ impl Cell {
             wakers.extend(locked.waker_if_drained());
             held
         });
-        wake_all(&mut wakers);
+        wakers.wake_all();
         drop(held);
     }
 
@@ -347,7 +344,7 @@ impl Cell {
             let tell = |caller: Caller| wakers.extend(caller);
             locked.connection.close(error, tell);
         });
-        wake_all(&mut wakers);
+        wakers.wake_all();
     }
 
     /// Runs `action` under the lock and publishes the load afterwards.
@@ -416,10 +413,4 @@ fn look(
         Outcome::Done(outcome) => Some(Standing::Done(outcome)),
         Outcome::Expired => Some(Standing::Expired),
     }
-}
-
-/// Wakes and drops what was gathered under a lock.
-pub(crate) fn wake_all(wakers: &mut Wakers) {
-    assert_unlocked();
-    wakers.drain(..).for_each(Waker::wake);
 }

@@ -18,9 +18,10 @@ use core::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::cell::{Cell, Settled, Wakers, wake_all};
+use super::cell::{Cell, Settled};
 use super::hub::{Hub, Report};
 use super::transport::{Clock, Link, Target, Timer, Transport};
+use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::Received;
 use crate::conn::framer::{Cut, Framer, FramerError};
@@ -495,7 +496,7 @@ impl<L: Link> Open<L> {
                 .connection
                 .handle_timeout(now, |caller| wakers.extend(caller))
         });
-        wake_all(&mut self.wakers);
+        self.wakers.wake_all();
         outcome?
     }
 
@@ -533,7 +534,7 @@ impl<L: Link> Open<L> {
                 .connection
                 .swap_output(output, |caller| wakers.extend(caller));
         })?;
-        wake_all(&mut self.wakers);
+        self.wakers.wake_all();
         Ok(!self.output.is_empty())
     }
 
@@ -606,7 +607,7 @@ impl<L: Link> Open<L> {
                 .connection
                 .handle_too_long(header, |caller| wakers.extend(caller));
         });
-        wake_all(&mut self.wakers);
+        self.wakers.wake_all();
     }
 
     /// Hands all frames that were cut to their callers under one lock.
@@ -627,7 +628,7 @@ impl<L: Link> Open<L> {
             }
             Ok(())
         });
-        wake_all(&mut self.wakers);
+        self.wakers.wake_all();
         for body in events {
             hub.report(Report::Event(self.cell.id(), body));
         }

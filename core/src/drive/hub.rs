@@ -11,7 +11,7 @@ use core::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use super::cell::{Cell, Wakers, wake_all};
+use super::cell::Cell;
 use super::transport::Clock;
 use crate::cluster::prepared::PreparedCache;
 use crate::cluster::{Assignment, ConnectionId, LearnedTablet, SettleId, Status as Summary};
@@ -282,8 +282,8 @@ impl Hub {
             core::mem::take(&mut life.waiting)
         });
         if let Ok(waiting) = outcome {
-            let mut wakers: Wakers = waiting.into_iter().map(|(_, waker)| waker).collect();
-            wake_all(&mut wakers);
+            assert_unlocked();
+            waiting.into_iter().for_each(|(_, waker)| waker.wake());
         }
     }
 }

@@ -14,9 +14,10 @@ use std::task::Wake;
 use bytes::{Bytes, BytesMut};
 use loom::thread::{JoinHandle, Thread, current, park, spawn};
 
-use super::cell::{Caller, Cell, Settled, Wakers, wake_all};
+use super::cell::{Caller, Cell, Settled};
 use super::exchange::{Exchange, Exchanged};
 use super::transport::Clock;
+use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::extensions::{Agreed, Offer, TabletsRouting};
 use crate::conn::{ConnectionLimits, Received, RequestHead};
@@ -223,7 +224,7 @@ impl Task {
         let result = self
             .cell
             .with(|locked| action(&mut locked.connection, wakers));
-        wake_all(wakers);
+        wakers.wake_all();
         result.unwrap()
     }
 }

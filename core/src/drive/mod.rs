@@ -15,6 +15,7 @@ mod session;
 mod statement;
 mod status;
 pub mod transport;
+mod wakers;
 
 pub use connection_task::ConnectionTask;
 pub use driver::{Driver, start};
