@@ -45,3 +45,14 @@ pub mod types;
 pub mod wire;
 
 pub use sync::Shared;
+
+/// The features that this build of the crate has. A build together with other packages may have more
+/// than one asked for: what is measured should be built alone.
+pub const FEATURES: &[&str] = &[
+    #[cfg(feature = "std")]
+    "std",
+    #[cfg(feature = "tracing")]
+    "tracing",
+    #[cfg(feature = "test-util")]
+    "test-util",
+];
