@@ -114,21 +114,23 @@ fn a_granted_id_is_not_taken_by_a_newcomer() {
     });
 }
 
+/// With one id the second caller waits for it, with more both wait for answers.
 #[test]
 fn a_drain_ends_when_the_last_caller_gives_up() {
-    model(|| {
-        let cell = cell(1);
-        let mut sent = request(&cell, 1);
-        assert!(poll_once(&mut sent).is_pending());
-        let mut queued = request(&cell, 2);
-        assert!(poll_once(&mut queued).is_pending());
-        let task = Task::spawn_silent(&cell);
-        cell.request_close(true);
-        let other = spawn(move || drop(queued));
-        drop(sent);
-        other.join().unwrap();
-        assert_eq!(task.join().unwrap(), [1]);
-    });
+    for (in_flight, written) in [(1, &[1][..]), (8, &[1, 2])] {
+        model(move || {
+            let cell = cell(in_flight);
+            let (mut one, mut other) = (request(&cell, 1), request(&cell, 2));
+            assert!(poll_once(&mut one).is_pending());
+            assert!(poll_once(&mut other).is_pending());
+            let task = Task::spawn_silent(&cell);
+            cell.request_close(true);
+            let dropper = spawn(move || drop(other));
+            drop(one);
+            dropper.join().unwrap();
+            assert_eq!(task.join().unwrap(), written);
+        });
+    }
 }
 
 /// The task ends by draining: it has answered `answered` requests and no id is left in use.
