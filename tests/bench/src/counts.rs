@@ -1,6 +1,6 @@
 //! Heap calls and instructions of one warm request, held against the stored figures.
 //!
-//! A figure is the difference between two runs of [`FEWER`] and [`MORE`] requests, divided by the
+//! A figure is the difference between two runs of `FEWER` and `MORE` requests, divided by the
 //! requests that the second made more, so that whatever a run costs once falls out.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! One measured run in a process of its own: connect, warm up, make requests, say what they cost.
 //!
 //! Heap calls are counted by the process itself. Instructions are counted by callgrind, which
-//! collects only while [`measured_window`] runs: the current-thread runtime does all the driver's
+//! collects only while `measured_window` runs: the current-thread runtime does all the driver's
 //! work inside it.
 
 use std::path::Path;
