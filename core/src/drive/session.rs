@@ -119,7 +119,13 @@ impl Session {
     ) -> impl Future<Output = Result<QueryResult, Error>> + use<'a, V> {
         let encoded = encode(prepared, &values);
         drop(values);
-        async move { self.execute_encoded(prepared, &encoded?, None).await }
+        async move {
+            // By reference: moved out, the values would lie in the future twice.
+            match &encoded {
+                Ok(values) => self.execute_encoded(prepared, values, None).await,
+                Err(error) => Err(error.clone()),
+            }
+        }
     }
 
     /// Reads the pages of a prepared statement one after the other.
@@ -174,7 +180,9 @@ impl Session {
         let request = self.outgoing(content, options, None, None, None);
         let ran = self.run(&request).await?;
         let result = self.decode(ran, None)?;
-        self.settle_after(&result).await;
+        if result.info().schema_changed {
+            return Ok(self.settle_after(result).await);
+        }
         Ok(result)
     }
 
@@ -228,16 +236,17 @@ impl Session {
         let request = self.execution(prepared, values, page)?;
         let ran = self.run(&request).await?;
         let result = self.decode(ran, Some(&request))?;
-        self.settle_after(&result).await;
+        if result.info().schema_changed {
+            return Ok(self.settle_after(result).await);
+        }
         Ok(result)
     }
 
     /// A change of the schema settles. The statement was applied all the same if that fails: the
     /// session has ended, and says so to whoever asks next.
-    async fn settle_after(&self, result: &QueryResult) {
-        if result.info().schema_changed {
-            let _ = self.settle().await;
-        }
+    async fn settle_after(&self, result: QueryResult) -> QueryResult {
+        let _ = self.settle().await;
+        result
     }
 
     fn execution<'a>(
