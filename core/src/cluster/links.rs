@@ -28,6 +28,9 @@ impl Engine {
         if agreed.offer.sharding_invalid {
             self.warn("sharding values of a node are not usable: it is used without shards".into());
         }
+        if self.config.authenticator.is_some() && !agreed.is_authenticated {
+            self.warn("credentials are configured, and a node did not ask for them".into());
+        }
         match owner {
             Owner::Contact => self.contact_connected(id, now),
             Owner::Pool(node) => self.pool_connected(id, node, &agreed, now),

@@ -221,6 +221,8 @@ pub struct Agreed {
     pub tablets: TabletsRouting,
     /// Whether result metadata ids travel.
     pub metadata_id: bool,
+    /// Whether the node asked who this is, and was satisfied.
+    pub is_authenticated: bool,
     /// What the node said about itself.
     pub offer: Offer,
 }

@@ -246,7 +246,7 @@ struct ExpectReady {
 impl ExpectReady {
     fn handle(self, config: &HandshakeConfig, frame: &Frame<'_>) -> Result<Next, Error> {
         match frame.opcode {
-            Opcode::Ready => Ok(register(config, self.offer)),
+            Opcode::Ready => Ok(register(config, self.offer, false)),
             Opcode::Authenticate => {
                 let authenticate =
                     Authenticate::parse(&mut Reader::new(frame.body)).map_err(|_| malformed())?;
@@ -272,7 +272,7 @@ struct ExpectAuthSuccess {
 impl ExpectAuthSuccess {
     fn handle(self, config: &HandshakeConfig, frame: &Frame<'_>) -> Result<Next, Error> {
         match frame.opcode {
-            Opcode::AuthSuccess => Ok(register(config, self.offer)),
+            Opcode::AuthSuccess => Ok(register(config, self.offer, true)),
             Opcode::AuthChallenge => {
                 let challenge =
                     AuthChallenge::parse(&mut Reader::new(frame.body)).map_err(|_| malformed())?;
@@ -302,11 +302,12 @@ impl ExpectRegistered {
     }
 }
 
-fn register(config: &HandshakeConfig, offer: Offer) -> Next {
+fn register(config: &HandshakeConfig, offer: Offer, is_authenticated: bool) -> Next {
     let agreed = Agreed {
         version: config.version,
         tablets: tablets(config, &offer),
         metadata_id: offer.metadata_id || config.version.has_metadata_id(),
+        is_authenticated,
         offer,
     };
     if config.events.is_empty() {

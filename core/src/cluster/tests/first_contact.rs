@@ -305,3 +305,17 @@ fn shutdown_closes_everything_and_stays_quiet() {
     assert_eq!(world.connects.len(), connects);
     assert_eq!(world.engine.poll_timeout(), None);
 }
+
+/// Case N7: READY although credentials are set. Connected, with one warning for all connections.
+#[test]
+fn credentials_that_nobody_asks_for_are_said_once() {
+    let mut with_credentials = config("10.0.0.1");
+    let plain = crate::conn::auth::PlainAuthenticator::new("u", "p");
+    with_credentials.authenticator = Some(crate::sync::Shared::new(plain));
+    for (config, warnings) in [(config("10.0.0.1"), 0), (with_credentials, 1)] {
+        let mut world = World::new(vec![node(1)], config);
+        world.run_secs(5);
+        assert_eq!(world.shards(1).len(), 4);
+        assert_eq!(world.warnings.len(), warnings, "{:?}", world.warnings);
+    }
+}
