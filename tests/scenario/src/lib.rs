@@ -47,6 +47,7 @@
 //! | S7 | shards asked for | `core/src/routing/planner.rs` | `shards_a_node_does_not_have_are_none` |
 //! | N7 | tokens | `tests/scenario/tests/cases/handshake.rs` | `the_plain_token_has_the_form_both_databases_read` |
 //! | N7 | READY | `tests/scenario/tests/cases/handshake.rs` | `ready_without_being_asked_is_connected` |
+//! | N7 | the warning | `core/src/cluster/tests/first_contact.rs` | `credentials_that_nobody_asks_for_are_said_once` |
 //! | N7 | challenges, refusal | `tests/scenario/tests/cases/handshake.rs` | `unexpected_challenges_and_bad_credentials_are_typed_errors` |
 //! | N7 | challenges, refusal | `tests/scenario/tests/cases/handshake.rs` | `challenges_go_to_the_authenticator` |
 //! | N7 | no credentials | `tests/scenario/tests/cases/handshake.rs` | `missing_credentials_name_the_authenticator` |
