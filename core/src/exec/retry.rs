@@ -97,7 +97,7 @@ fn after_server_error(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Applied, LinkError, TimeoutKind};
+    use crate::error::{Applied, LinkError, PeerMisbehaved, TimeoutKind};
     use crate::wire::response::ServerError;
     use crate::wire::{Dialect, ProtocolVersion, Reader};
 
@@ -209,18 +209,25 @@ mod tests {
 
     #[test]
     fn lost_connections_and_timeouts() {
-        let link = Error::from(LinkError::CLOSED_BY_PEER);
+        // What `conn` gives to the requests of a connection that is over.
+        let lost = [
+            Error::from(LinkError::CLOSED_BY_PEER),
+            Error::from(PeerMisbehaved::BadHeader),
+            Error::new(ErrorKind::Busy),
+        ];
         for (applied, idempotent, expected) in [
             (Applied::No, false, Decision::NextTarget),
             (Applied::Unknown, false, Decision::Fail),
             (Applied::Unknown, true, Decision::NextTarget),
         ] {
-            let error = link.clone().with_applied(applied);
-            assert_eq!(
-                decided(&error, idempotent, 0),
-                expected,
-                "{applied:?} {idempotent}"
-            );
+            for error in &lost {
+                let error = error.clone().with_applied(applied);
+                assert_eq!(
+                    decided(&error, idempotent, 0),
+                    expected,
+                    "{error:?} {idempotent}"
+                );
+            }
         }
         let timeout = Error::new(ErrorKind::Timeout(TimeoutKind::Request));
         assert_eq!(
