@@ -3,6 +3,7 @@
 //! [`start`] makes a [`Session`] and its [`Driver`]. The driver yields a [`ConnectionTask`] for
 //! each connection; the platform runs them where it likes. Nothing here spawns.
 
+mod attempts;
 mod cell;
 mod connection_task;
 mod driver;
@@ -10,6 +11,9 @@ mod exchange;
 mod hub;
 #[cfg(all(test, messina_loom))]
 mod loom_models;
+mod outgoing;
+mod pager;
+mod preparing;
 mod rows;
 mod session;
 mod statement;
@@ -19,8 +23,9 @@ mod wakers;
 
 pub use connection_task::ConnectionTask;
 pub use driver::{Driver, start};
+pub use pager::Pager;
 pub use rows::{QueryResult, RequestInfo, Rows};
-pub use session::{Pager, Route, Session};
+pub use session::{Route, Session};
 pub use statement::{Prepared, Statement, StatementOptions};
 pub use status::{ConnectionStatus, NodeStatus, Status};
 pub use transport::{

@@ -1,0 +1,115 @@
+//! Preparing statements: on all nodes when a statement is new, on one when that node has lost it.
+//!
+//! Nothing here counts as an attempt of the request that needs the statement, and a node without
+//! the statement is no failure: it asks for it when it is executed there.
+
+use alloc::vec::Vec;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
+
+use super::attempts::server_error;
+use super::cell::Cell;
+use super::exchange::{Exchange, Exchanged};
+use super::outgoing::{Body, Content, Outgoing};
+use crate::cluster::prepared::PreparedStatement;
+use crate::conn::Answer;
+use crate::conn::extensions::Agreed;
+use crate::error::{Error, ErrorKind, PeerMisbehaved};
+use crate::sync::Shared;
+use crate::wire::response::{Extras, Prepared, ResultBody};
+use crate::wire::{Opcode, ParseError, Reader};
+
+impl Outgoing<'_> {
+    /// The node has lost the statement: gives it back on the same connection.
+    pub(super) async fn prepare_again(&self, cell: &Shared<Cell>) -> Result<(), Error> {
+        let Content::Execute { statement, .. } = &self.content else {
+            return Err(PeerMisbehaved::UnexpectedFrame.into());
+        };
+        let answer = self.preparing(statement.text()).ask(cell).await?;
+        let mut changed = false;
+        with_prepared(&answer, cell.agreed(), |body| {
+            changed = body.id != statement.id();
+            match changed {
+                true => Ok(()),
+                false => statement.handle_prepared(body),
+            }
+        })?;
+        if changed {
+            return Err(Error::with_text(
+                ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody),
+                "the statement got another id when it was prepared again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Prepares on one node, then on all others at once; their failures do not matter, since a
+    /// node that lacks the statement asks for it.
+    pub(super) async fn prepare_anew(
+        &self,
+        text: &str,
+    ) -> Result<Shared<PreparedStatement>, Error> {
+        let ran = self.run().await?;
+        let mut prepared = None;
+        with_prepared(&ran.answer, ran.cell.agreed(), |body| {
+            prepared = Some(PreparedStatement::parse(text, body, ran.cell.agreed())?);
+            Ok(())
+        })?;
+        let prepared = prepared.ok_or_else(|| Error::bug("a prepared statement got lost"))?;
+        let mut others: Vec<_> = self
+            .hub
+            .pools()
+            .with(|pools| pools.one_of_each_node(self.entropy))
+            .into_iter()
+            .filter(|(node, _)| *node != ran.target.node)
+            .map(|(_, cell)| {
+                let body = Body::new(self);
+                Exchange::new(cell, self.head(), self.deadline, true, body)
+            })
+            .collect();
+        poll_fn(|cx| {
+            others.retain_mut(|exchange| Pin::new(exchange).poll(cx).is_pending());
+            if others.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        Ok(Shared::new(prepared))
+    }
+
+    /// One exchange without retries; an ERROR answer is an error.
+    async fn ask(&self, cell: &Shared<Cell>) -> Result<Answer, Error> {
+        let exchange = Exchange::new(
+            Shared::clone(cell),
+            self.head(),
+            self.deadline,
+            true,
+            Body::new(self),
+        );
+        match exchange.await {
+            Exchanged::Answer(answer) if answer.opcode == Opcode::Error => {
+                Err(server_error(&answer, cell.agreed()))
+            }
+            Exchanged::Answer(answer) => Ok(answer),
+            Exchanged::Failed(error) => Err(error),
+            Exchanged::Full => Err(Error::new(ErrorKind::Busy)),
+        }
+    }
+}
+
+/// Reads a PREPARED answer.
+fn with_prepared(
+    answer: &Answer,
+    agreed: &Agreed,
+    read: impl FnOnce(&Prepared<'_>) -> Result<(), ParseError>,
+) -> Result<(), Error> {
+    let mut reader = Reader::new(answer.body.as_slice());
+    Extras::parse(answer.flags, &mut reader)?;
+    match ResultBody::parse(&agreed.dialect(), &mut reader)? {
+        ResultBody::Prepared(body) => Ok(read(&body)?),
+        _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
+    }
+}
