@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cql::ColumnDefinition;
 use super::error::CqlError;
 use super::tablets::drawn;
-use super::value::CqlType;
+use super::value::{CqlType, Native};
 
 /// Identity of a table for its whole life.
 pub(crate) type TableId = [u8; 16];
@@ -17,7 +18,11 @@ pub(crate) type TableId = [u8; 16];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     PartitionKey,
-    Clustering { descending: bool },
+    Clustering {
+        descending: bool,
+    },
+    /// One value for all rows of a partition.
+    Static,
     Regular,
 }
 
@@ -30,7 +35,17 @@ pub(crate) struct Column {
     pub(crate) role: Role,
 }
 
-/// A table. Columns stand in the order of `SELECT *`: partition key, clustering, then by name.
+impl Column {
+    pub(crate) fn is_counter(&self) -> bool {
+        self.ty == CqlType::Native(Native::Counter)
+    }
+}
+
+const NO_CLUSTERING: &str = "Static columns are only useful (and thus allowed) if the table has at least one clustering \
+     column";
+
+/// A table. Columns stand in the order of `SELECT *`: partition key, clustering, static ones by
+/// name, regular ones by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) id: TableId,
@@ -39,6 +54,9 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     pub(crate) partition_len: usize,
     pub(crate) clustering_len: usize,
+    static_len: usize,
+    /// Seconds that values live where the statement does not say, 0 for ever.
+    pub(crate) default_ttl: i32,
     pub(crate) comment: String,
     next_column_id: u16,
     /// Served from the cluster's state instead of the store.
@@ -50,24 +68,31 @@ impl Table {
     pub(crate) fn new(
         id: TableId,
         (keyspace, name): (&str, &str),
-        columns: Vec<(String, CqlType)>,
+        columns: Vec<ColumnDefinition>,
         partition: &[String],
         clustering: &[(String, bool)],
     ) -> Result<Self, CqlError> {
-        let mut rest: BTreeMap<String, CqlType> = BTreeMap::new();
-        for (column, ty) in columns {
-            if rest.insert(column.clone(), ty).is_some() {
+        let mut rest: BTreeMap<String, (CqlType, bool)> = BTreeMap::new();
+        for ColumnDefinition {
+            name,
+            ty,
+            is_static,
+        } in columns
+        {
+            if rest.insert(name.clone(), (ty, is_static)).is_some() {
                 return Err(CqlError::Invalid(format!(
-                    "Multiple definition of identifier {column}"
+                    "Multiple definition of identifier {name}"
                 )));
             }
         }
-        let mut take = |column: &String| {
-            rest.remove(column).ok_or_else(|| {
-                CqlError::Invalid(format!(
-                    "Unknown definition {column} referenced in PRIMARY KEY"
-                ))
-            })
+        let mut take = |column: &String| match rest.remove(column) {
+            Some((ty, false)) => Ok(ty),
+            Some((_, true)) => Err(CqlError::Invalid(format!(
+                "Static column {column} cannot be part of the PRIMARY KEY"
+            ))),
+            None => Err(CqlError::Invalid(format!(
+                "Unknown definition {column} referenced in PRIMARY KEY"
+            ))),
         };
         let mut keyed = Vec::new();
         for column in partition {
@@ -84,14 +109,23 @@ impl Table {
                 "Invalid type {ty} for PRIMARY KEY component {column}"
             )));
         }
-        let regular = rest
+        let (statics, regular): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|(_, (_, is_static))| *is_static);
+        if clustering.is_empty() && !statics.is_empty() {
+            return Err(CqlError::invalid(NO_CLUSTERING));
+        }
+        let static_len = statics.len();
+        let statics = statics
             .into_iter()
-            .map(|(column, ty)| (column, ty, Role::Regular));
+            .map(|(column, (ty, _))| (column, ty, Role::Static));
+        let regular = regular
+            .into_iter()
+            .map(|(column, (ty, _))| (column, ty, Role::Regular));
         let columns: Vec<Column> = (0u16..)
-            .zip(keyed.into_iter().chain(regular))
+            .zip(keyed.into_iter().chain(statics).chain(regular))
             .map(|(id, (name, ty, role))| Column { id, name, ty, role })
             .collect();
-        Ok(Self {
+        let table = Self {
             id,
             keyspace: keyspace.to_owned(),
             name: name.to_owned(),
@@ -99,9 +133,29 @@ impl Table {
             columns,
             partition_len: partition.len(),
             clustering_len: clustering.len(),
+            static_len,
+            default_ttl: 0,
             comment: String::new(),
             is_virtual: false,
-        })
+        };
+        table.check_counters()?;
+        Ok(table)
+    }
+
+    /// Counters stand alone: beside them only the key may have other types.
+    fn check_counters(&self) -> Result<(), CqlError> {
+        let values = &self.columns[self.key_len()..];
+        if self.is_counter() && values.iter().any(|column| !column.is_counter()) {
+            return Err(CqlError::invalid(
+                "Cannot mix counter and non counter columns in the same table",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether its values are counters.
+    pub(crate) fn is_counter(&self) -> bool {
+        self.columns.iter().any(Column::is_counter)
     }
 
     /// Position of a column.
@@ -123,33 +177,55 @@ impl Table {
         &self.columns[self.partition_len..self.key_len()]
     }
 
-    pub(crate) fn regular_columns(&self) -> &[Column] {
-        &self.columns[self.key_len()..]
+    /// Where the regular columns begin.
+    fn regular_start(&self) -> usize {
+        self.key_len() + self.static_len
     }
 
-    /// The table with one more regular column.
-    pub(crate) fn with_column(&self, name: &str, ty: CqlType) -> Result<Self, CqlError> {
+    pub(crate) fn static_columns(&self) -> &[Column] {
+        &self.columns[self.key_len()..self.regular_start()]
+    }
+
+    pub(crate) fn regular_columns(&self) -> &[Column] {
+        &self.columns[self.regular_start()..]
+    }
+
+    /// The table with one more column.
+    pub(crate) fn with_column(&self, definition: &ColumnDefinition) -> Result<Self, CqlError> {
+        let ColumnDefinition {
+            name,
+            ty,
+            is_static,
+        } = definition;
         if self.position(name).is_some() {
             return Err(CqlError::Invalid(format!(
                 "Invalid column name {name} because it conflicts with an existing column"
             )));
         }
+        if *is_static && self.clustering_len == 0 {
+            return Err(CqlError::invalid(NO_CLUSTERING));
+        }
         let mut altered = self.clone();
+        let (role, start, others) = if *is_static {
+            (Role::Static, self.key_len(), self.static_columns())
+        } else {
+            (Role::Regular, self.regular_start(), self.regular_columns())
+        };
+        let at = others.partition_point(|other| other.name < *name);
         let column = Column {
             id: self.next_column_id,
-            name: name.to_owned(),
-            ty,
-            role: Role::Regular,
+            name: name.clone(),
+            ty: ty.clone(),
+            role,
         };
         altered.next_column_id = altered.next_column_id.saturating_add(1);
-        let at = self
-            .regular_columns()
-            .partition_point(|other| other.name.as_str() < name);
-        altered.columns.insert(self.key_len() + at, column);
+        altered.columns.insert(start + at, column);
+        altered.static_len += usize::from(*is_static);
+        altered.check_counters()?;
         Ok(altered)
     }
 
-    /// The table without a regular column.
+    /// The table without a static or regular column.
     pub(crate) fn without_column(&self, name: &str) -> Result<Self, CqlError> {
         let at = self.position(name).ok_or_else(|| {
             CqlError::Invalid(format!(
@@ -163,7 +239,8 @@ impl Table {
             )));
         }
         let mut altered = self.clone();
-        altered.columns.remove(at);
+        let dropped = altered.columns.remove(at);
+        altered.static_len -= usize::from(dropped.role == Role::Static);
         Ok(altered)
     }
 }

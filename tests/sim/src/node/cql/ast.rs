@@ -169,12 +169,20 @@ pub(crate) enum OptionValue {
 
 pub(crate) type Options = Vec<(String, OptionValue)>;
 
+/// A column as CREATE TABLE or ALTER TABLE declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ColumnDefinition {
+    pub(crate) name: String,
+    pub(crate) ty: CqlType,
+    /// One value for the whole partition.
+    pub(crate) is_static: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CreateTable {
     pub(crate) table: TableName,
     pub(crate) if_not_exists: bool,
-    pub(crate) columns: Vec<(String, CqlType)>,
-    pub(crate) has_static: bool,
+    pub(crate) columns: Vec<ColumnDefinition>,
     pub(crate) partition: Vec<String>,
     pub(crate) clustering: Vec<String>,
     pub(crate) order: Vec<(String, bool)>,
@@ -183,7 +191,7 @@ pub(crate) struct CreateTable {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Alteration {
-    Add(Vec<(String, CqlType)>),
+    Add(Vec<ColumnDefinition>),
     Drop(Vec<String>),
     With(Options),
 }

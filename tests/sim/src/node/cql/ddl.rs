@@ -92,7 +92,6 @@ impl Parser<'_> {
             table: self.table_name()?,
             if_not_exists,
             columns: Vec::new(),
-            has_static: false,
             partition: Vec::new(),
             clustering: Vec::new(),
             order: Vec::new(),
@@ -103,13 +102,11 @@ impl Parser<'_> {
             if self.words(&["primary", "key"]) {
                 self.primary_key(&mut create)?;
             } else {
-                let name = self.identifier()?;
-                let ty = self.cql_type(0)?;
-                create.has_static |= self.word("static");
+                let column = self.column_definition()?;
                 if self.words(&["primary", "key"]) {
-                    create.partition.push(name.clone());
+                    create.partition.push(column.name.clone());
                 }
-                create.columns.push((name, ty));
+                create.columns.push(column);
             }
             if !self.symbol(",") {
                 break;
@@ -129,6 +126,14 @@ impl Parser<'_> {
             }
         }
         Ok(create)
+    }
+
+    fn column_definition(&mut self) -> Result<ColumnDefinition> {
+        Ok(ColumnDefinition {
+            name: self.identifier()?,
+            ty: self.cql_type(0)?,
+            is_static: self.word("static"),
+        })
     }
 
     fn clustering_order(&mut self, create: &mut CreateTable) -> Result<()> {
@@ -158,10 +163,9 @@ impl Parser<'_> {
     }
 
     fn alteration(&mut self) -> Result<Alteration> {
-        let paired = |parser: &mut Self| Ok((parser.identifier()?, parser.cql_type(0)?));
         if self.word("add") {
             let grouped = self.symbol("(");
-            let columns = self.list(paired)?;
+            let columns = self.list(Self::column_definition)?;
             if grouped {
                 self.expect(")")?;
             }

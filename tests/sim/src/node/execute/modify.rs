@@ -20,7 +20,7 @@ use super::{Check, Executed, Execution, Outcome, Result, Rows, check_key, key_va
 const FUTURE_MAX_MICROS: i64 = 3 * 24 * 3600 * 1_000_000;
 
 /// The longest TTL, 20 years.
-const TTL_MAX_SECONDS: i32 = 20 * 365 * 24 * 3600;
+pub(super) const TTL_MAX_SECONDS: i32 = 20 * 365 * 24 * 3600;
 
 /// A write with all values known.
 struct Write {

@@ -10,7 +10,7 @@ use super::super::cql::{
 };
 use super::super::error::CqlError;
 use super::super::schema::{Keyspace, Replication, Table};
-use super::super::value::CqlType;
+use super::super::value::{CqlType, Native};
 use super::{Executed, Outcome, Result};
 
 /// What a SCHEMA_CHANGE says.
@@ -302,15 +302,10 @@ impl Cluster {
             });
         }
         check_name(name)?;
-        if create.has_static {
-            return Err(CqlError::invalid(
-                "static columns are not supported by this node",
-            ));
-        }
         create
             .columns
             .iter()
-            .try_for_each(|(column, ty)| check_storable(column, ty))?;
+            .try_for_each(|column| check_storable(&column.name, &column.ty))?;
         if create.partition.is_empty() {
             return Err(CqlError::invalid(
                 "No PRIMARY KEY specified (exactly one required)",
@@ -327,6 +322,7 @@ impl Cluster {
             &clustering,
         )?;
         table.comment = comment_of(&create.options).unwrap_or_default();
+        table.default_ttl = default_ttl_of(&create.options, &table)?.unwrap_or_default();
         if keyspace.tablets.is_some() {
             self.tablets.insert(id, self.place_tablets(&keyspace)?);
         }
@@ -352,9 +348,9 @@ impl Cluster {
         let mut altered = Table::clone(&old);
         match alteration {
             Alteration::Add(columns) => {
-                for (column, ty) in columns {
-                    check_storable(column, ty)?;
-                    altered = altered.with_column(column, ty.clone())?;
+                for column in columns {
+                    check_storable(&column.name, &column.ty)?;
+                    altered = altered.with_column(column)?;
                 }
             }
             Alteration::Drop(columns) => {
@@ -365,6 +361,9 @@ impl Cluster {
             Alteration::With(options) => {
                 if let Some(comment) = comment_of(options) {
                     altered.comment = comment;
+                }
+                if let Some(seconds) = default_ttl_of(options, &altered)? {
+                    altered.default_ttl = seconds;
                 }
             }
         }
@@ -434,7 +433,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 fn check_storable(column: &str, ty: &CqlType) -> Result<()> {
-    if ty.is_storable() {
+    if ty.is_storable() || *ty == CqlType::Native(Native::Counter) {
         return Ok(());
     }
     Err(CqlError::Invalid(format!(
@@ -468,6 +467,27 @@ fn comment_of(options: &Options) -> Option<String> {
         OptionValue::Word(word) if name == "comment" => Some(word.clone()),
         _ => None,
     })
+}
+
+fn default_ttl_of(options: &Options, table: &Table) -> Result<Option<i32>> {
+    const NAME: &str = "default_time_to_live";
+    let Some((_, value)) = options.iter().find(|(name, _)| name == NAME) else {
+        return Ok(None);
+    };
+    let seconds = match value {
+        OptionValue::Word(word) => word.parse::<i32>().ok(),
+        OptionValue::Map(_) => None,
+    };
+    match seconds {
+        Some(1..) if table.is_counter() => Err(CqlError::invalid(
+            "Cannot set default_time_to_live on a table with counters",
+        )),
+        Some(seconds @ 0..=super::modify::TTL_MAX_SECONDS) => Ok(Some(seconds)),
+        _ => Err(CqlError::Config(format!(
+            "{NAME} must be between 0 and {}",
+            super::modify::TTL_MAX_SECONDS
+        ))),
+    }
 }
 
 fn consistency_option(word: &str) -> Result<String> {

@@ -38,6 +38,14 @@ impl Planner<'_> {
             ));
         }
         let is_insert = matches!(kind, ModifyKind::Insert(_));
+        if is_insert && table.is_counter() {
+            return Err(CqlError::invalid(
+                "INSERT statements are not allowed on counter tables, use UPDATE instead",
+            ));
+        }
+        if !table.static_columns().is_empty() {
+            return Err(CqlError::invalid("static columns cannot be written yet"));
+        }
         // Markers are described in the order of the text, so that types are known whatever fails.
         let timestamp = self.attribute(&table, using.timestamp, "[timestamp]", &CqlType::BIGINT)?;
         let ttl = self.attribute(&table, using.ttl, "[ttl]", &CqlType::INT)?;
@@ -121,6 +129,12 @@ impl Planner<'_> {
                     if at < table.key_len() && !is_insert {
                         let text = format!("PRIMARY KEY part {name} found in SET part");
                         return Err(CqlError::Invalid(text));
+                    }
+                    if table.columns[at].is_counter() {
+                        return Err(CqlError::Invalid(format!(
+                            "Cannot set the value of counter column {name} (counters can only be \
+                             incremented/decremented, not set)"
+                        )));
                     }
                     let ty = table.columns[at].ty.clone();
                     let operand = self.operand(table, term, &name, &ty)?;

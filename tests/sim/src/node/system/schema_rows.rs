@@ -88,7 +88,7 @@ fn table_row(shown: &Table, table: &Table) -> Row {
         .set("compression", text_map(compression.into_iter()))
         .set("crc_check_chance", double(1.0))
         .set("dclocal_read_repair_chance", double(0.0))
-        .set("default_time_to_live", int(0))
+        .set("default_time_to_live", int(shown.default_ttl))
         .set("extensions", text_map([].into_iter()))
         .set("flags", texts(["compound"].into_iter()))
         .set("gc_grace_seconds", int(864_000))
@@ -115,6 +115,7 @@ fn column_rows(shown: &Table, table: &Table) -> Vec<Row> {
                     let order = if descending { "desc" } else { "asc" };
                     ("clustering", order, at - shown.partition_len)
                 }
+                Role::Static => ("static", "none", usize::MAX),
                 Role::Regular => ("regular", "none", usize::MAX),
             };
             named(shown, table)
