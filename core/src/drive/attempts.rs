@@ -17,7 +17,7 @@ use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, check_request_len};
 use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
-use crate::routing::{Plan, ShardIdx, Target, plan};
+use crate::routing::{Plan, ShardIdx, Target, View, plan};
 use crate::sync::Shared;
 use crate::wire::response::{ErrorCode, Extras, ServerError};
 use crate::wire::{Opcode, Reader};
@@ -25,11 +25,13 @@ use crate::wire::{Opcode, Reader};
 impl Outgoing<'_> {
     /// Where it may go: the targets behind the first `skip`.
     pub(super) fn plan(&self, skip: usize) -> Plan {
-        let policy = &self.hub.config().policy;
-        self.hub.view().with(|view| {
-            let pools = self.hub.pools();
-            pools.with(|pools| plan(view, &self.route, policy, pools, self.entropy, skip))
-        })
+        self.hub.view().with(|view| self.plan_in(view, skip))
+    }
+
+    /// The same with a view that the caller holds.
+    pub(super) fn plan_in(&self, view: &View, skip: usize) -> Plan {
+        let (policy, pools) = (&self.hub.config().policy, self.hub.pools());
+        pools.with(|pools| plan(view, &self.route, policy, pools, self.entropy, skip))
     }
 
     /// Makes attempts until one is answered or the error is the caller's.

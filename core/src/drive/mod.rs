@@ -14,6 +14,7 @@ mod loom_models;
 mod outgoing;
 mod pager;
 mod preparing;
+mod route;
 mod rows;
 mod session;
 mod statement;
@@ -24,8 +25,9 @@ mod wakers;
 pub use connection_task::ConnectionTask;
 pub use driver::{Driver, start};
 pub use pager::Pager;
+pub use route::{Route, RouteTarget};
 pub use rows::{QueryResult, RequestInfo, Rows};
-pub use session::{Route, Session};
+pub use session::Session;
 pub use statement::{Prepared, Statement, StatementOptions};
 pub use status::{ConnectionStatus, NodeStatus, Status};
 pub use transport::{

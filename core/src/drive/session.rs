@@ -12,12 +12,14 @@ use core::future::{Future, poll_fn};
 use super::hub::{Hub, Report};
 use super::outgoing::{Content, Outgoing};
 use super::pager::Pager;
+use super::route::Route;
 use super::rows::QueryResult;
 use super::statement::{Prepared, Statement, StatementOptions};
 use super::status::Status;
 use crate::error::{EncodeFailure, Error, ErrorKind};
+use crate::exec::kind::StatementKind;
 use crate::exec::paging::PagingState;
-use crate::routing::{KeyError, KeyspaceConsistency, Plan, Table, Token};
+use crate::routing::{KeyError, KeyspaceConsistency, Table};
 use crate::sync::Shared;
 use crate::types::EncodeRow;
 use crate::wire::{EncodedValues, SmallBuffer, ValuesBuilder};
@@ -179,10 +181,7 @@ impl Session {
     pub fn route(&self, prepared: &Prepared, values: impl EncodeRow) -> Result<Route, Error> {
         let encoded = encode(prepared, &values)?;
         let request = self.execution(prepared, &encoded, None)?;
-        Ok(Route {
-            token: request.route.token,
-            plan: request.plan(0),
-        })
+        Ok(Route::new(&request, prepared.inner()))
     }
 
     /// What is known of the cluster and how it is connected.
@@ -204,7 +203,8 @@ impl Session {
     /// Reads and writes must be prepared while there are strongly consistent keyspaces.
     fn must_prepare(&self, text: &str) -> bool {
         let strong = |table: &Table| table.consistency() == KeyspaceConsistency::Strong;
-        is_data_statement(text) && self.hub().view().with(|view| view.tables().any(strong))
+        StatementKind::of(text).is_data()
+            && self.hub().view().with(|view| view.tables().any(strong))
     }
 
     pub(super) async fn execute_encoded(
@@ -258,16 +258,6 @@ impl Session {
     }
 }
 
-/// Where a request would go.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Route {
-    /// The token of its partition.
-    pub token: Option<Token>,
-    /// The targets, best first, and what told them.
-    pub plan: Plan,
-}
-
 fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Error> {
     let mut builder = ValuesBuilder::new(SmallBuffer::new());
     values
@@ -280,14 +270,6 @@ fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Er
 fn is_empty_row(values: &impl EncodeRow) -> bool {
     let mut builder = ValuesBuilder::new(SmallBuffer::<0>::new());
     values.encode_row(&[], &mut builder).is_ok()
-}
-
-/// Whether a statement reads or writes rows, by its first word.
-fn is_data_statement(text: &str) -> bool {
-    let word = text.split_whitespace().next().unwrap_or_default();
-    ["select", "insert", "update", "delete"]
-        .iter()
-        .any(|known| word.eq_ignore_ascii_case(known))
 }
 
 fn key_too_long() -> Error {

@@ -8,8 +8,10 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use messina_core::config::Config;
-use messina_core::drive::{Clock, Driver, Prepared, Session, Timer, Transport, start};
+use messina_core::drive::{Clock, Driver, NodeStatus, Prepared, Session, Timer, Transport, start};
 use messina_core::error::{Applied, Error};
+use messina_core::exec::kind::StatementKind;
+use messina_core::routing::{Reason, Source};
 use messina_core::target::Endpoint;
 use messina_core::wire::Consistency;
 use messina_sim::link::{Executor, Faults, SimTransport, Spawner, World};
@@ -324,6 +326,53 @@ fn a_closed_session_ends_its_connections_with_the_last_answer() {
             assert!(scene.open_connections() > 0, "a request is under way");
             scene.pause(400_000).await;
             assert_eq!(scene.open_connections(), 0);
+        },
+    );
+}
+
+#[test]
+fn a_route_tells_what_the_plan_was_made_of() {
+    run(
+        11,
+        |_| {},
+        |scene| async move {
+            let insert = scene.prepare_insert().await;
+            let route = scene.session.route(&insert, (1_i64, 1_i64)).unwrap();
+            assert_eq!(
+                (route.kind(), route.is_lwt()),
+                (StatementKind::Write, false)
+            );
+            assert_eq!((route.keyspace(), route.table()), (Some("ks"), Some("t")));
+            assert_eq!((route.source(), route.tablet()), (Source::None, None));
+            let reasons: Vec<_> = route.targets().map(|target| target.reason).collect();
+            assert_eq!(reasons, [Reason::Any; 2]);
+
+            let insert_one = scene.session.execute(&insert, (1_i64, 1_i64));
+            assert!(insert_one.await.unwrap().info().tablet_learned);
+            scene.pause(1_000_000).await;
+            let route = scene.session.route(&insert, (1_i64, 1_i64)).unwrap();
+            assert_eq!(route.source(), Source::Tablet);
+            let (tablet, token) = (route.tablet().unwrap(), route.token.unwrap().value());
+            assert!(tablet.first_exclusive() < token && token <= tablet.last_inclusive());
+            assert!(tablet.version().is_some());
+            assert_eq!(
+                route.leader(),
+                None,
+                "the keyspace is eventually consistent"
+            );
+            let mut replicas: Vec<_> = tablet.replicas().iter().map(|r| r.host_id).collect();
+            let mut targets: Vec<_> = route.targets().map(|target| target.host_id).collect();
+            replicas.sort_unstable();
+            targets.sort_unstable();
+            assert_eq!(targets, replicas);
+            let status = scene.session.status();
+            for target in route.targets() {
+                let of_target = |node: &&NodeStatus| node.host_id == target.host_id;
+                let node = status.nodes.iter().find(of_target).unwrap();
+                assert_eq!((target.dc, target.rack), (&*node.dc, &*node.rack));
+                assert_eq!(target.address, node.address);
+                assert_eq!(target.reason, Reason::Dc, "a replica");
+            }
         },
     );
 }
