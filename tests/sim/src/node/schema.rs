@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cql::ColumnDefinition;
+use super::cql::{ColumnDefinition, TypeName};
 use super::error::CqlError;
 use super::tablets::drawn;
-use super::value::{CqlType, Native};
+use super::value::{CqlType, Native, UserType};
 
 /// Identity of a table for its whole life.
 pub(crate) type TableId = [u8; 16];
@@ -68,7 +68,7 @@ impl Table {
     pub(crate) fn new(
         id: TableId,
         (keyspace, name): (&str, &str),
-        columns: Vec<ColumnDefinition>,
+        columns: Vec<ColumnDefinition<CqlType>>,
         partition: &[String],
         clustering: &[(String, bool)],
     ) -> Result<Self, CqlError> {
@@ -191,7 +191,10 @@ impl Table {
     }
 
     /// The table with one more column.
-    pub(crate) fn with_column(&self, definition: &ColumnDefinition) -> Result<Self, CqlError> {
+    pub(crate) fn with_column(
+        &self,
+        definition: &ColumnDefinition<CqlType>,
+    ) -> Result<Self, CqlError> {
         let ColumnDefinition {
             name,
             ty,
@@ -293,12 +296,30 @@ pub(crate) struct Keyspace {
     pub(crate) tablets: Option<u32>,
     /// `eventual` or `global` where the statement said so.
     pub(crate) consistency: Option<String>,
+    pub(crate) types: BTreeMap<String, Arc<UserType>>,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     /// Made by the node itself: cannot be altered or written.
     pub(crate) is_system: bool,
 }
 
 impl Keyspace {
+    /// The column that a definition means here.
+    pub(crate) fn column(
+        &self,
+        definition: &ColumnDefinition,
+    ) -> Result<ColumnDefinition<CqlType>, CqlError> {
+        Ok(ColumnDefinition {
+            name: definition.name.clone(),
+            ty: self.resolve(&definition.ty)?,
+            is_static: definition.is_static,
+        })
+    }
+
+    /// The type that a text means here.
+    pub(crate) fn resolve(&self, ty: &TypeName) -> Result<CqlType, CqlError> {
+        CqlType::resolve(ty, &self.name, &|name| self.types.get(name).cloned())
+    }
+
     pub(crate) fn is_strong(&self) -> bool {
         self.consistency.as_deref() == Some("global")
     }

@@ -1,6 +1,8 @@
 //! Syntax trees of the statements a node understands.
 
-use super::super::value::{CqlType, hex};
+use core::fmt;
+
+use super::super::value::hex;
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +51,46 @@ pub(crate) enum Term {
     Literal(Literal),
     /// A bind variable by its number; named ones used twice share a number.
     Marker(usize),
-    Call(String),
+    /// A function by its name in lower case.
+    Call(String, Vec<Self>),
+    /// `[a, b]`: a list or a vector.
+    List(Vec<Self>),
+    /// `{a, b}`; `{}` may also be a map.
+    Set(Vec<Self>),
+    /// `{a: b}` with keys that are values.
+    Map(Vec<(Self, Self)>),
+    /// `{a: b}` with keys that are names: a value of a user type.
+    Fields(Vec<(String, Self)>),
+    /// `(a, b)`.
+    Tuple(Vec<Self>),
+    /// `(type) a`.
+    Hint(TypeName, Box<Self>),
+}
+
+/// A type as written; what it names is for the schema to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TypeName {
+    pub(crate) keyspace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<Self>,
+    /// Of `vector<T, len>`.
+    pub(crate) len: Option<u16>,
+}
+
+impl fmt::Display for TypeName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(keyspace) = &self.keyspace {
+            write!(out, "{keyspace}.")?;
+        }
+        out.write_str(&self.name)?;
+        for (at, argument) in self.arguments.iter().enumerate() {
+            write!(out, "{}{argument}", if at == 0 { "<" } else { ", " })?;
+        }
+        if let Some(len) = self.len {
+            write!(out, ", {len}")?;
+        }
+        out.write_str(if self.arguments.is_empty() { "" } else { ">" })
+    }
 }
 
 /// A table as written.
@@ -99,7 +140,16 @@ pub(crate) struct Relation {
 pub(crate) enum Selector {
     Column(String),
     CountRows,
-    Token(Vec<String>),
+    /// A function by its name in lower case; `token`, `writetime` and `ttl` are among them.
+    Call(String, Vec<Self>),
+    /// `cast(a as type)`.
+    Cast(Box<Self>, TypeName),
+    /// `a.field`.
+    Field(Box<Self>, String),
+    /// `a[key]`.
+    Element(Box<Self>, Term),
+    /// A value that no column has.
+    Term(Term),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,9 +197,32 @@ pub(crate) struct Modify {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ModifyKind {
     Insert(Vec<(String, Term)>),
-    Update(Vec<(String, Term)>),
-    /// Columns to delete, none for rows.
-    Delete(Vec<String>),
+    Update(Vec<(String, Assignment)>),
+    /// What to delete of a row, nothing for rows.
+    Delete(Vec<(String, Part)>),
+}
+
+/// What UPDATE does to a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Assignment {
+    /// `c = a`, `c[key] = a`, `c.field = a`.
+    Set(Part, Term),
+    /// `c = c + a`: of a counter, a list, a set or a map.
+    Add(Term),
+    /// `c = a + c`: of a list.
+    Prepend(Term),
+    /// `c = c - a`.
+    Subtract(Term),
+}
+
+/// How much of a column is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    Whole,
+    /// `c[key]`.
+    Element(Term),
+    /// `c.field`.
+    Field(String),
 }
 
 /// A textual BEGIN BATCH … APPLY BATCH.
@@ -169,11 +242,11 @@ pub(crate) enum OptionValue {
 
 pub(crate) type Options = Vec<(String, OptionValue)>;
 
-/// A column as CREATE TABLE or ALTER TABLE declares it.
+/// A column as CREATE or ALTER defines it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ColumnDefinition {
+pub(crate) struct ColumnDefinition<T = TypeName> {
     pub(crate) name: String,
-    pub(crate) ty: CqlType,
+    pub(crate) ty: T,
     /// One value for the whole partition.
     pub(crate) is_static: bool,
 }
@@ -189,11 +262,61 @@ pub(crate) struct CreateTable {
     pub(crate) options: Options,
 }
 
+/// A materialized view.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CreateView {
+    pub(crate) view: TableName,
+    pub(crate) if_not_exists: bool,
+    pub(crate) base: TableName,
+    /// Empty for `*`.
+    pub(crate) columns: Vec<String>,
+    /// Columns that must not be null.
+    pub(crate) not_null: Vec<String>,
+    /// Further conditions.
+    pub(crate) relations: Vec<Relation>,
+    /// The conditions as written.
+    pub(crate) where_clause: String,
+    pub(crate) partition: Vec<String>,
+    pub(crate) clustering: Vec<String>,
+    pub(crate) order: Vec<(String, bool)>,
+    pub(crate) options: Options,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CreateIndex {
+    /// None for a name made from table and column.
+    pub(crate) name: Option<String>,
+    pub(crate) if_not_exists: bool,
+    pub(crate) table: TableName,
+    /// The column with what of it is indexed: `values`, `keys`, `entries`, `full`.
+    pub(crate) target: (String, Option<String>),
+    /// The class of a custom index.
+    pub(crate) class: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Alteration {
     Add(Vec<ColumnDefinition>),
     Drop(Vec<String>),
+    /// Old and new names of key columns.
+    Rename(Vec<(String, String)>),
     With(Options),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TypeAlteration {
+    Add(String, TypeName),
+    Rename(Vec<(String, String)>),
+}
+
+/// A kind of schema object that DROP removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    Table,
+    Type,
+    View,
+    Index,
 }
 
 /// A statement that changes the schema.
@@ -217,8 +340,25 @@ pub(crate) enum SchemaStatement {
         table: TableName,
         alteration: Alteration,
     },
-    DropTable {
-        table: TableName,
+    CreateType {
+        name: TableName,
+        if_not_exists: bool,
+        fields: Vec<(String, TypeName)>,
+    },
+    AlterType {
+        name: TableName,
+        alteration: TypeAlteration,
+    },
+    CreateView(CreateView),
+    AlterView {
+        view: TableName,
+        options: Options,
+    },
+    CreateIndex(CreateIndex),
+    /// Anything but a keyspace.
+    Drop {
+        kind: Dropped,
+        name: TableName,
         if_exists: bool,
     },
 }
@@ -233,5 +373,16 @@ pub(crate) enum Statement {
     Truncate(TableName),
     Schema(SchemaStatement),
     /// Good CQL that this node does not carry out.
-    Unsupported(&'static str),
+    Unsupported(Unsupported),
+}
+
+/// What kind of statement is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsupported {
+    /// Roles, users, permissions, service levels.
+    Access,
+    /// User-defined functions and aggregates.
+    UserFunction,
+    Describe,
+    Other,
 }

@@ -69,33 +69,7 @@ impl Parser<'_> {
         })
     }
 
-    fn selector(&mut self) -> Result<(Selector, Option<String>)> {
-        let called = matches!(self.peek_second(), Token::Symbol("("));
-        let name = self.identifier()?;
-        let selector = match name.as_str() {
-            "count" if called => {
-                self.expect("(")?;
-                if !self.symbol("*")
-                    && self.next() != Token::Literal(Literal::Integer("1".to_owned()))
-                {
-                    return Err(CqlError::invalid("only count(*) is supported"));
-                }
-                self.expect(")")?;
-                Selector::CountRows
-            }
-            "token" if called => Selector::Token(self.columns()?),
-            _ if called => return Err(CqlError::Invalid(format!("Unknown function '{name}'"))),
-            _ => Selector::Column(name),
-        };
-        let alias = if self.word("as") {
-            Some(self.identifier()?)
-        } else {
-            None
-        };
-        Ok((selector, alias))
-    }
-
-    fn relations(&mut self) -> Result<Vec<Relation>> {
+    pub(super) fn relations(&mut self) -> Result<Vec<Relation>> {
         let mut out = vec![self.relation()?];
         while self.word("and") {
             out.push(self.relation()?);
@@ -103,7 +77,7 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    fn relation(&mut self) -> Result<Relation> {
+    pub(super) fn relation(&mut self) -> Result<Relation> {
         if self.symbol("(") {
             return Err(CqlError::invalid(
                 "multi-column relations are not supported",
@@ -190,23 +164,7 @@ impl Parser<'_> {
         let table = self.table_name()?;
         let using = self.using()?;
         self.expect_word("set")?;
-        let sets = self.list(|parser| {
-            let column = parser.identifier()?;
-            if parser.symbol("[") || parser.symbol(".") {
-                return Err(CqlError::invalid(
-                    "updates inside a value are not supported",
-                ));
-            }
-            parser.expect("=")?;
-            if matches!(parser.peek(), Token::Word(_) | Token::Quoted(_))
-                && matches!(parser.peek_second(), Token::Symbol("+" | "-"))
-            {
-                return Err(CqlError::Invalid(format!(
-                    "Invalid operation for non counter column {column}"
-                )));
-            }
-            Ok((column, parser.term()?))
-        })?;
+        let sets = self.list(Self::assignment)?;
         self.expect_word("where")?;
         let relations = self.relations()?;
         let condition = self.condition()?;
@@ -219,11 +177,68 @@ impl Parser<'_> {
         })
     }
 
+    /// `c = a`, `c = c + a`, `c += a`, `c[key] = a`…
+    fn assignment(&mut self) -> Result<(String, Assignment)> {
+        let column = self.identifier()?;
+        let part = self.part()?;
+        if part != Part::Whole {
+            self.expect("=")?;
+            return Ok((column, Assignment::Set(part, self.term()?)));
+        }
+        for (symbol, assignment) in [
+            ("+", Assignment::Add as fn(Term) -> Assignment),
+            ("-", Assignment::Subtract),
+        ] {
+            if self.symbol(symbol) {
+                self.expect("=")?;
+                return Ok((column, assignment(self.term()?)));
+            }
+        }
+        self.expect("=")?;
+        let names_itself = |token: &Token| match token {
+            Token::Word(name) | Token::Quoted(name) => *name == column,
+            _ => false,
+        };
+        if names_itself(self.peek()) {
+            let sign = self.peek_second().clone();
+            if matches!(sign, Token::Symbol("+" | "-")) {
+                self.at += 2;
+                let term = self.term()?;
+                return Ok(match sign {
+                    Token::Symbol("+") => (column, Assignment::Add(term)),
+                    _ => (column, Assignment::Subtract(term)),
+                });
+            }
+        }
+        let term = self.term()?;
+        if self.symbol("+") {
+            if !names_itself(self.peek()) {
+                return Err(self.error());
+            }
+            self.at += 1;
+            return Ok((column, Assignment::Prepend(term)));
+        }
+        Ok((column, Assignment::Set(Part::Whole, term)))
+    }
+
+    /// `[key]`, `.field` or nothing.
+    fn part(&mut self) -> Result<Part> {
+        if self.symbol("[") {
+            let key = self.term()?;
+            self.expect("]")?;
+            return Ok(Part::Element(key));
+        }
+        if self.symbol(".") {
+            return self.identifier().map(Part::Field);
+        }
+        Ok(Part::Whole)
+    }
+
     pub(super) fn delete(&mut self) -> Result<Modify> {
         let columns = if self.word("from") {
             Vec::new()
         } else {
-            let columns = self.list(Self::identifier)?;
+            let columns = self.list(|parser| Ok((parser.identifier()?, parser.part()?)))?;
             self.expect_word("from")?;
             columns
         };

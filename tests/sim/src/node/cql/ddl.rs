@@ -1,89 +1,89 @@
-//! CREATE, ALTER and DROP of keyspaces and tables. Other schema objects parse as unsupported.
+//! CREATE, ALTER and DROP of keyspaces and tables; other schema objects are in `objects`.
 
 use super::super::error::CqlError;
-use super::super::value::{CqlType, Native};
 use super::lexer::Token;
 use super::parser::Parser;
 use super::*;
 
-/// Deepest nesting of a type.
-const TYPE_DEPTH_MAX: usize = 16;
-
 type Result<T> = core::result::Result<T, CqlError>;
+
+/// The parts of a primary key.
+pub(super) type PrimaryKey = (Vec<String>, Vec<String>);
 
 impl Parser<'_> {
     pub(super) fn schema_statement(&mut self, verb: &str) -> Result<Statement> {
         let Token::Word(kind) = self.peek().clone() else {
             return Err(self.error());
         };
-        let is_known = matches!(
-            kind.as_str(),
-            "keyspace" | "schema" | "table" | "columnfamily"
-        );
-        if !is_known {
-            let others = [
-                "type",
-                "index",
-                "custom",
-                "materialized",
-                "function",
-                "aggregate",
-                "role",
-                "user",
-                "trigger",
-                "service",
-                "service_level",
-                "or",
-            ];
-            if others.contains(&kind.as_str()) {
-                return Ok(self.unsupported("this kind of schema object"));
-            }
-            return Err(self.error());
-        }
         self.next();
-        let keyspace = matches!(kind.as_str(), "keyspace" | "schema");
-        let statement = match (verb, keyspace) {
-            ("create", true) => {
-                let if_not_exists = self.words(&["if", "not", "exists"]);
-                let name = self.identifier()?;
-                let options = self.options()?;
-                SchemaStatement::CreateKeyspace {
-                    name,
-                    if_not_exists,
-                    options,
-                }
+        let statement = match (kind.as_str(), verb) {
+            ("keyspace" | "schema", _) => self.keyspace_statement(verb)?,
+            ("table" | "columnfamily", "create") => {
+                self.create_table().map(SchemaStatement::CreateTable)?
             }
-            ("alter", true) => {
-                let name = self.identifier()?;
-                SchemaStatement::AlterKeyspace {
-                    name,
+            ("table" | "columnfamily", "alter") => SchemaStatement::AlterTable {
+                table: self.table_name()?,
+                alteration: self.alteration()?,
+            },
+            ("table" | "columnfamily", _) => self.drop(Dropped::Table)?,
+            ("type", "create") => self.create_type()?,
+            ("type", "alter") => self.alter_type()?,
+            ("type", _) => self.drop(Dropped::Type)?,
+            ("materialized", _) => {
+                self.expect_word("view")?;
+                self.view_statement(verb)?
+            }
+            ("index", "create") => self.create_index(false)?,
+            ("index", "drop") => self.drop(Dropped::Index)?,
+            ("custom", "create") => {
+                self.expect_word("index")?;
+                self.create_index(true)?
+            }
+            ("function" | "aggregate", "create" | "drop") | ("or", "create") => {
+                return Ok(self.unsupported(Unsupported::UserFunction));
+            }
+            ("role" | "user" | "service" | "service_level", _) => {
+                return Ok(self.unsupported(Unsupported::Access));
+            }
+            _ => {
+                self.at -= 1;
+                return Err(self.error());
+            }
+        };
+        Ok(Statement::Schema(statement))
+    }
+
+    fn keyspace_statement(&mut self, verb: &str) -> Result<SchemaStatement> {
+        Ok(match verb {
+            "create" => {
+                let if_not_exists = self.words(&["if", "not", "exists"]);
+                SchemaStatement::CreateKeyspace {
+                    if_not_exists,
+                    name: self.identifier()?,
                     options: self.options()?,
                 }
             }
-            ("drop", true) => {
+            "alter" => SchemaStatement::AlterKeyspace {
+                name: self.identifier()?,
+                options: self.options()?,
+            },
+            _ => {
                 let if_exists = self.words(&["if", "exists"]);
                 SchemaStatement::DropKeyspace {
                     name: self.identifier()?,
                     if_exists,
                 }
             }
-            ("create", false) => self.create_table().map(SchemaStatement::CreateTable)?,
-            ("alter", false) => {
-                let table = self.table_name()?;
-                SchemaStatement::AlterTable {
-                    table,
-                    alteration: self.alteration()?,
-                }
-            }
-            _ => {
-                let if_exists = self.words(&["if", "exists"]);
-                SchemaStatement::DropTable {
-                    table: self.table_name()?,
-                    if_exists,
-                }
-            }
-        };
-        Ok(Statement::Schema(statement))
+        })
+    }
+
+    fn drop(&mut self, kind: Dropped) -> Result<SchemaStatement> {
+        let if_exists = self.words(&["if", "exists"]);
+        Ok(SchemaStatement::Drop {
+            kind,
+            name: self.table_name()?,
+            if_exists,
+        })
     }
 
     fn create_table(&mut self) -> Result<CreateTable> {
@@ -97,14 +97,15 @@ impl Parser<'_> {
             order: Vec::new(),
             options: Vec::new(),
         };
+        let mut keys: Vec<PrimaryKey> = Vec::new();
         self.expect("(")?;
         loop {
             if self.words(&["primary", "key"]) {
-                self.primary_key(&mut create)?;
+                keys.push(self.primary_key()?);
             } else {
                 let column = self.column_definition()?;
                 if self.words(&["primary", "key"]) {
-                    create.partition.push(column.name.clone());
+                    keys.push((vec![column.name.clone()], Vec::new()));
                 }
                 create.columns.push(column);
             }
@@ -113,32 +114,49 @@ impl Parser<'_> {
             }
         }
         self.expect(")")?;
-        if self.word("with") {
-            loop {
-                if self.words(&["clustering", "order", "by"]) {
-                    self.clustering_order(&mut create)?;
-                } else if !self.words(&["compact", "storage"]) {
-                    create.options.push(self.option()?);
-                }
-                if !self.word("and") {
-                    break;
-                }
-            }
+        if keys.len() > 1 {
+            return Err(CqlError::invalid(
+                "Multiple PRIMARY KEYs specifed (exactly one required)",
+            ));
         }
+        (create.partition, create.clustering) = keys.pop().unwrap_or_default();
+        (create.order, create.options) = self.table_options()?;
         Ok(create)
     }
 
     fn column_definition(&mut self) -> Result<ColumnDefinition> {
         Ok(ColumnDefinition {
             name: self.identifier()?,
-            ty: self.cql_type(0)?,
+            ty: self.type_name()?,
             is_static: self.word("static"),
         })
     }
 
-    fn clustering_order(&mut self, create: &mut CreateTable) -> Result<()> {
+    /// `WITH …` of a table or a view: the order of rows, and all else.
+    pub(super) fn table_options(&mut self) -> Result<(Vec<(String, bool)>, Options)> {
+        let (mut order, mut options) = (Vec::new(), Vec::new());
+        if !self.word("with") {
+            return Ok((order, options));
+        }
+        loop {
+            if self.words(&["clustering", "order", "by"]) {
+                order = self.clustering_order()?;
+            } else if self.words(&["compact", "storage"]) {
+                return Err(CqlError::invalid(
+                    "Support for the deprecated feature of COMPACT STORAGE is disabled",
+                ));
+            } else {
+                options.push(self.option()?);
+            }
+            if !self.word("and") {
+                return Ok((order, options));
+            }
+        }
+    }
+
+    fn clustering_order(&mut self) -> Result<Vec<(String, bool)>> {
         self.expect("(")?;
-        create.order = self.list(|parser| {
+        let order = self.list(|parser| {
             let column = parser.identifier()?;
             let descending = parser.word("desc");
             if !descending {
@@ -146,20 +164,23 @@ impl Parser<'_> {
             }
             Ok((column, descending))
         })?;
-        self.expect(")")
+        self.expect(")")?;
+        Ok(order)
     }
 
-    fn primary_key(&mut self, create: &mut CreateTable) -> Result<()> {
+    pub(super) fn primary_key(&mut self) -> Result<PrimaryKey> {
         self.expect("(")?;
-        if matches!(self.peek(), Token::Symbol("(")) {
-            create.partition = self.columns()?;
+        let partition = if matches!(self.peek(), Token::Symbol("(")) {
+            self.columns()?
         } else {
-            create.partition = vec![self.identifier()?];
-        }
+            vec![self.identifier()?]
+        };
+        let mut clustering = Vec::new();
         while self.symbol(",") {
-            create.clustering.push(self.identifier()?);
+            clustering.push(self.identifier()?);
         }
-        self.expect(")")
+        self.expect(")")?;
+        Ok((partition, clustering))
     }
 
     fn alteration(&mut self) -> Result<Alteration> {
@@ -177,17 +198,35 @@ impl Parser<'_> {
             }
             return self.list(Self::identifier).map(Alteration::Drop);
         }
+        if self.word("rename") {
+            return self.renames().map(Alteration::Rename);
+        }
         if matches!(self.peek(), Token::Word(word) if word == "with") {
             return self.options().map(Alteration::With);
         }
-        if matches!(self.peek(), Token::Word(word) if word == "rename" || word == "alter") {
-            return Err(CqlError::invalid("this ALTER TABLE is not supported"));
+        if matches!(self.peek(), Token::Word(word) if word == "alter") {
+            return Err(CqlError::invalid(
+                "Altering column types is no longer supported",
+            ));
         }
         Err(self.error())
     }
 
+    /// `a TO b AND c TO d`.
+    pub(super) fn renames(&mut self) -> Result<Vec<(String, String)>> {
+        let mut renames = Vec::new();
+        loop {
+            let old = self.identifier()?;
+            self.expect_word("to")?;
+            renames.push((old, self.identifier()?));
+            if !self.word("and") {
+                return Ok(renames);
+            }
+        }
+    }
+
     /// `WITH a = b AND …`, or nothing.
-    fn options(&mut self) -> Result<Options> {
+    pub(super) fn options(&mut self) -> Result<Options> {
         let mut options = Vec::new();
         if self.word("with") {
             loop {
@@ -228,34 +267,5 @@ impl Parser<'_> {
             Term::Literal(literal) => Ok(literal.text()),
             _ => Err(self.error()),
         }
-    }
-
-    fn cql_type(&mut self, depth: usize) -> Result<CqlType> {
-        if depth > TYPE_DEPTH_MAX {
-            return Err(CqlError::invalid("type is nested too deeply"));
-        }
-        let name = self.identifier()?;
-        if let Some(native) = Native::named(&name) {
-            return Ok(CqlType::Native(native));
-        }
-        if !matches!(name.as_str(), "list" | "set" | "map" | "frozen") {
-            if matches!(name.as_str(), "tuple" | "vector") {
-                return Err(CqlError::invalid(format!("Type {name} is not supported")));
-            }
-            return Err(CqlError::Invalid(format!("Unknown type {name}")));
-        }
-        self.expect("<")?;
-        let first = Box::new(self.cql_type(depth + 1)?);
-        let ty = match name.as_str() {
-            "list" => CqlType::List(first),
-            "set" => CqlType::Set(first),
-            "frozen" => CqlType::Frozen(first),
-            _ => {
-                self.expect(",")?;
-                CqlType::Map(first, Box::new(self.cql_type(depth + 1)?))
-            }
-        };
-        self.expect(">")?;
-        Ok(ty)
     }
 }

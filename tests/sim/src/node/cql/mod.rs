@@ -4,7 +4,10 @@ mod ast;
 mod data;
 mod ddl;
 mod lexer;
+mod objects;
 mod parser;
+mod selector;
+mod term;
 
 pub(crate) use ast::*;
 pub(crate) use parser::{Parsed, parse};

@@ -1,7 +1,8 @@
 //! Recursive descent over tokens: what all statements share, USE and TRUNCATE. Data statements are
-//! in `data`, schema statements in `ddl`.
+//! in `data`, schema statements in `ddl`, values and types in `term`.
 //!
-//! Recursion happens only in types and is bounded there, so hostile text cannot exhaust the stack.
+//! Recursion happens only in types, terms and selectors and is bounded by [`Parser::nested`], so
+//! hostile text cannot exhaust the stack.
 
 use super::super::error::CqlError;
 use super::lexer::{Spanned, Token, syntax_error, tokens};
@@ -23,6 +24,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
         text,
         tokens: tokens(text)?,
         at: 0,
+        depth: 0,
         markers: Vec::new(),
     };
     let statement = parser.statement()?;
@@ -46,8 +48,12 @@ pub(super) struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Spanned>,
     pub(super) at: usize,
+    depth: usize,
     markers: Vec<Option<String>>,
 }
+
+/// Deepest nesting of a type, a term or a selector.
+const DEPTH_MAX: usize = 32;
 
 type Result<T> = core::result::Result<T, CqlError>;
 
@@ -76,6 +82,27 @@ impl Parser<'_> {
             .get(self.at)
             .map_or(self.text.len(), |(_, at)| *at);
         syntax_error(self.text, at)
+    }
+
+    /// Runs a parser that may come back to itself.
+    pub(super) fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= DEPTH_MAX {
+            return Err(CqlError::invalid("the statement is nested too deeply"));
+        }
+        self.depth += 1;
+        let parsed = inner(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// The text from a token on, up to the present one.
+    pub(super) fn text_from(&self, start: usize) -> &str {
+        let at = |token: usize| {
+            self.tokens
+                .get(token)
+                .map_or(self.text.len(), |(_, at)| *at)
+        };
+        self.text.get(at(start)..at(self.at)).unwrap_or("").trim()
     }
 
     /// Takes a keyword if it is next.
@@ -174,10 +201,11 @@ impl Parser<'_> {
                 Ok(Statement::Truncate(table))
             }
             "create" | "alter" | "drop" => self.schema_statement(&verb),
-            "grant" | "revoke" | "list" | "describe" | "desc" | "prune" | "attach" | "detach" => {
-                self.at = self.tokens.len().saturating_sub(1);
-                Ok(Statement::Unsupported("this statement"))
+            "grant" | "revoke" | "list" | "attach" | "detach" => {
+                Ok(self.unsupported(Unsupported::Access))
             }
+            "describe" | "desc" => Ok(self.unsupported(Unsupported::Describe)),
+            "prune" => Ok(self.unsupported(Unsupported::Other)),
             _ => {
                 self.at = start;
                 Err(self.error())
@@ -185,7 +213,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn unsupported(&mut self, what: &'static str) -> Statement {
+    pub(super) fn unsupported(&mut self, what: Unsupported) -> Statement {
         self.at = self.tokens.len().saturating_sub(1);
         Statement::Unsupported(what)
     }
@@ -198,58 +226,7 @@ impl Parser<'_> {
         Ok(columns)
     }
 
-    pub(super) fn term(&mut self) -> Result<Term> {
-        let start = self.at;
-        match self.next() {
-            Token::Literal(literal) => Ok(Term::Literal(literal)),
-            Token::Symbol("?") => Ok(self.marker(None)),
-            Token::Symbol(":") => {
-                let name = self.identifier()?;
-                Ok(self.marker(Some(name)))
-            }
-            Token::Symbol("-") => match self.next() {
-                Token::Literal(Literal::Integer(text)) => {
-                    Ok(Term::Literal(Literal::Integer(format!("-{text}"))))
-                }
-                Token::Literal(Literal::Float(text)) => {
-                    Ok(Term::Literal(Literal::Float(format!("-{text}"))))
-                }
-                Token::Word(word) if word == "infinity" => {
-                    Ok(Term::Literal(Literal::Float("-inf".to_owned())))
-                }
-                _ => {
-                    self.at = start;
-                    Err(self.error())
-                }
-            },
-            Token::Symbol("{" | "[" | "(") => Err(CqlError::invalid(
-                "collection and tuple literals are not supported",
-            )),
-            Token::Word(word) => match word.as_str() {
-                "null" => Ok(Term::Literal(Literal::Null)),
-                "true" => Ok(Term::Literal(Literal::Boolean(true))),
-                "false" => Ok(Term::Literal(Literal::Boolean(false))),
-                "nan" => Ok(Term::Literal(Literal::Float("NaN".to_owned()))),
-                "infinity" => Ok(Term::Literal(Literal::Float("inf".to_owned()))),
-                _ if self.symbol("(") => {
-                    self.expect(")").map_err(|_| {
-                        CqlError::Invalid(format!("Unknown function '{word}' with arguments"))
-                    })?;
-                    Ok(Term::Call(word))
-                }
-                _ => {
-                    self.at = start;
-                    Err(self.error())
-                }
-            },
-            _ => {
-                self.at = start;
-                Err(self.error())
-            }
-        }
-    }
-
-    fn marker(&mut self, name: Option<String>) -> Term {
+    pub(super) fn marker(&mut self, name: Option<String>) -> Term {
         if name.is_some()
             && let Some(at) = self.markers.iter().position(|known| *known == name)
         {

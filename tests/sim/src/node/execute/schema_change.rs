@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::super::cluster::Cluster;
 use super::super::connection::EventKind;
 use super::super::cql::{
-    Alteration, CreateTable, OptionValue, Options, SchemaStatement, TableName,
+    Alteration, CreateTable, Dropped, OptionValue, Options, SchemaStatement, TableName,
 };
 use super::super::error::CqlError;
 use super::super::schema::{Keyspace, Replication, Table};
-use super::super::value::{CqlType, Native};
 use super::{Executed, Outcome, Result};
 
 /// What a SCHEMA_CHANGE says.
@@ -72,8 +71,15 @@ impl Cluster {
             SchemaStatement::AlterTable { table, alteration } => {
                 self.alter_table(table, alteration, current)?
             }
-            SchemaStatement::DropTable { table, if_exists } => {
-                self.drop_table(table, *if_exists, current)?
+            SchemaStatement::Drop {
+                kind: Dropped::Table,
+                name,
+                if_exists,
+            } => self.drop_table(name, *if_exists, current)?,
+            _ => {
+                return Err(CqlError::invalid(
+                    "this kind of schema object is not supported",
+                ));
             }
         };
         let outcome = match change {
@@ -147,6 +153,7 @@ impl Cluster {
             durable_writes: true,
             tablets: None,
             consistency: None,
+            types: BTreeMap::new(),
             tables: BTreeMap::new(),
             is_system: false,
         };
@@ -302,10 +309,12 @@ impl Cluster {
             });
         }
         check_name(name)?;
-        create
+        let columns: Result<Vec<_>> = create
             .columns
             .iter()
-            .try_for_each(|column| check_storable(&column.name, &column.ty))?;
+            .map(|column| keyspace.column(column))
+            .collect();
+        let columns = columns?;
         if create.partition.is_empty() {
             return Err(CqlError::invalid(
                 "No PRIMARY KEY specified (exactly one required)",
@@ -314,13 +323,7 @@ impl Cluster {
         let clustering = clustering(create)?;
         let id = self.catalogue.next_id();
         let names = (keyspace_name, name);
-        let mut table = Table::new(
-            id,
-            names,
-            create.columns.clone(),
-            &create.partition,
-            &clustering,
-        )?;
+        let mut table = Table::new(id, names, columns, &create.partition, &clustering)?;
         table.comment = comment_of(&create.options).unwrap_or_default();
         table.default_ttl = default_ttl_of(&create.options, &table)?.unwrap_or_default();
         if keyspace.tablets.is_some() {
@@ -349,14 +352,19 @@ impl Cluster {
         match alteration {
             Alteration::Add(columns) => {
                 for column in columns {
-                    check_storable(&column.name, &column.ty)?;
-                    altered = altered.with_column(column)?;
+                    let column = self.user_keyspace(keyspace)?.column(column)?;
+                    altered = altered.with_column(&column)?;
                 }
             }
             Alteration::Drop(columns) => {
                 for column in columns {
                     altered = altered.without_column(column)?;
                 }
+            }
+            Alteration::Rename(_) => {
+                return Err(CqlError::invalid(
+                    "renaming of columns is not supported yet",
+                ));
             }
             Alteration::With(options) => {
                 if let Some(comment) = comment_of(options) {
@@ -429,15 +437,6 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(CqlError::Invalid(format!(
         "\"{name}\" is not a valid keyspace or table name"
-    )))
-}
-
-fn check_storable(column: &str, ty: &CqlType) -> Result<()> {
-    if ty.is_storable() || *ty == CqlType::Native(Native::Counter) {
-        return Ok(());
-    }
-    Err(CqlError::Invalid(format!(
-        "Type {ty} of column {column} is not supported by this node"
     )))
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::cql::{Condition, Modify, ModifyKind, Operator, Relation, Subject};
+use super::super::cql::{
+    Assignment, Condition, Modify, ModifyKind, Operator, Part, Relation, Subject, Term,
+};
 use super::super::error::CqlError;
 use super::super::schema::Table;
 use super::super::value::CqlType;
@@ -122,7 +124,12 @@ impl Planner<'_> {
     fn action(&mut self, table: &Table, kind: ModifyKind) -> Result<(Action, Vec<Keyed>)> {
         let is_insert = matches!(kind, ModifyKind::Insert(_));
         match kind {
-            ModifyKind::Insert(pairs) | ModifyKind::Update(pairs) => {
+            ModifyKind::Insert(_) | ModifyKind::Update(_) => {
+                let pairs = match kind {
+                    ModifyKind::Insert(pairs) => pairs,
+                    ModifyKind::Update(assignments) => whole(assignments)?,
+                    ModifyKind::Delete(_) => Vec::new(),
+                };
                 let (mut sets, mut keys) = (Vec::new(), Vec::new());
                 for (name, term) in pairs {
                     let at = Self::column(table, &name)?;
@@ -161,8 +168,11 @@ impl Planner<'_> {
             }
             ModifyKind::Delete(columns) => {
                 let mut positions = Vec::new();
-                for name in columns {
+                for (name, part) in columns {
                     let at = Self::column(table, &name)?;
+                    if part != Part::Whole {
+                        return Err(CqlError::invalid("parts of values cannot be deleted yet"));
+                    }
                     if at < table.key_len() {
                         let text =
                             format!("Invalid identifier {name} for deletion (PRIMARY KEY part)");
@@ -222,6 +232,19 @@ impl Planner<'_> {
         let metadata = Metadata::new(table, core::iter::once(applied).chain(columns).collect());
         Ok((Some(condition), Some((metadata, shown))))
     }
+}
+
+/// Assignments that set whole columns.
+fn whole(assignments: Vec<(String, Assignment)>) -> Result<Vec<(String, Term)>> {
+    assignments
+        .into_iter()
+        .map(|(name, assignment)| match assignment {
+            Assignment::Set(Part::Whole, term) => Ok((name, term)),
+            _ => Err(CqlError::Invalid(format!(
+                "Invalid operation for non counter column {name}"
+            ))),
+        })
+        .collect()
 }
 
 /// Bounds, all of the clustering column that comes after the `given` ones.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::codec::Bound;
-use super::super::cql::{Comparison, Literal, Statement, TableName, Term, TextBatch, Using};
+use super::super::cql::{
+    Comparison, Literal, Statement, TableName, Term, TextBatch, Unsupported, Using,
+};
 use super::super::error::CqlError;
 use super::super::schema::{Catalogue, Table};
 use super::super::value::CqlType;
@@ -49,9 +51,7 @@ impl<'a> Planner<'a> {
                 statement.into(),
                 self.keyspace.map(str::to_owned),
             )),
-            Statement::Unsupported(what) => Err(CqlError::Invalid(format!(
-                "{what} is not supported by this node"
-            ))),
+            Statement::Unsupported(what) => Err(unsupported(what)),
         }
     }
 
@@ -104,9 +104,12 @@ impl<'a> Planner<'a> {
             Term::Literal(literal) => ty
                 .literal(&literal, name)
                 .map(|value| Operand::Fixed(Bound::Value(value))),
-            Term::Call(function) => {
+            Term::Call(function, _) => {
                 Err(CqlError::Invalid(format!("Unknown function '{function}'")))
             }
+            _ => Err(CqlError::Invalid(format!(
+                "Invalid value for {name} of type {ty}"
+            ))),
         }
     }
 
@@ -194,5 +197,19 @@ impl<'a> Planner<'a> {
             .map(|statement| self.modify(statement))
             .collect();
         plans.map(Plan::Batch)
+    }
+}
+
+fn unsupported(what: Unsupported) -> CqlError {
+    match what {
+        Unsupported::Access => CqlError::Unauthorized(
+            "You have to be logged in and not anonymous to perform this request".to_owned(),
+        ),
+        Unsupported::UserFunction => CqlError::invalid(
+            "User defined functions are disabled. Set enable_user_defined_functions and \
+             experimental_features:udf to enable them",
+        ),
+        Unsupported::Describe => CqlError::invalid("DESCRIBE is not supported by this node"),
+        Unsupported::Other => CqlError::invalid("this statement is not supported by this node"),
     }
 }

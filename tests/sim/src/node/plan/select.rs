@@ -103,11 +103,22 @@ fn outputs(
                 )
             }
             Selector::CountRows => (Output::Count, "count".to_owned(), CqlType::BIGINT),
-            Selector::Token(columns) => {
-                check_token_columns(table, columns)?;
+            Selector::Call(name, arguments) if name == "token" => {
+                let columns: Vec<String> = arguments
+                    .iter()
+                    .filter_map(|argument| match argument {
+                        Selector::Column(name) => Some(name.clone()),
+                        _ => None,
+                    })
+                    .collect();
+                check_token_columns(table, &columns)?;
                 let name = format!("system.token({})", columns.join(", "));
                 (Output::Token, name, CqlType::BIGINT)
             }
+            Selector::Call(name, _) => {
+                return Err(CqlError::Invalid(format!("Unknown function '{name}'")));
+            }
+            _ => return Err(CqlError::invalid("this selector is not supported")),
         };
         found.push((output, alias.clone().unwrap_or(name), ty));
     }

@@ -13,10 +13,11 @@ use bytes::Bytes;
 
 use super::cluster::Cluster;
 use super::connection::{Connection, Stage};
-use super::cql::{SchemaStatement, Statement, parse};
+use super::cql::{ColumnDefinition, SchemaStatement, Statement, parse};
+use super::error::CqlError;
 use super::route::Caller;
 use super::schema::{Catalogue, Keyspace, Replication, Table, uuid_from};
-use super::value::{boolean, inet, int, text, text_map, texts};
+use super::value::{CqlType, boolean, inet, int, text, text_map, texts};
 
 /// The only partitioner.
 pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
@@ -74,6 +75,7 @@ pub(crate) fn catalogue(seed: u64) -> Catalogue {
                 durable_writes: true,
                 tablets: None,
                 consistency: None,
+                types: std::collections::BTreeMap::new(),
                 tables: std::collections::BTreeMap::new(),
                 is_system: true,
             })
@@ -101,7 +103,19 @@ fn defined(definition: &str, at: u64) -> Table {
     let keyspace = create.table.keyspace.as_deref().unwrap_or("system");
     let names = (keyspace, create.table.name.as_str());
     let id = uuid_from(0, "system table", at, 3);
-    let mut table = Table::new(id, names, create.columns, &create.partition, &clustering)
+    let columns: Result<Vec<_>, CqlError> = create
+        .columns
+        .into_iter()
+        .map(|column| {
+            Ok(ColumnDefinition {
+                ty: CqlType::resolve(&column.ty, keyspace, &|_| None)?,
+                name: column.name,
+                is_static: column.is_static,
+            })
+        })
+        .collect();
+    let columns = columns.expect("definition has known types");
+    let mut table = Table::new(id, names, columns, &create.partition, &clustering)
         .expect("definition is sound");
     table.is_virtual = true;
     table

@@ -1,19 +1,23 @@
 //! CQL types as a node sees them: names and wire options.
 //!
 //! Values stay serialized: `check` judges the bytes, `order` makes keys that compare as they do,
-//! `literal` reads CQL text, `encode` serializes what the node itself has to say.
+//! `literal` reads CQL text, `encode` serializes what the node itself has to say, `resolve` finds
+//! the type that a text names.
 
 mod check;
 mod encode;
 mod literal;
 mod order;
+mod resolve;
 
 use core::fmt;
+use std::sync::Arc;
 
 use super::codec::Writer;
 
 pub(crate) use encode::*;
 
+/// A CQL type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CqlType {
     Native(Native),
@@ -21,6 +25,24 @@ pub(crate) enum CqlType {
     Set(Box<Self>),
     Map(Box<Self>, Box<Self>),
     Frozen(Box<Self>),
+    Tuple(Vec<Self>),
+    Vector(Box<Self>, u16),
+    User(Arc<UserType>),
+}
+
+/// A type that a keyspace defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UserType {
+    pub(crate) keyspace: String,
+    pub(crate) name: String,
+    pub(crate) fields: Vec<(String, CqlType)>,
+}
+
+impl UserType {
+    /// Position of a field.
+    pub(crate) fn position(&self, field: &str) -> Option<usize> {
+        self.fields.iter().position(|(name, _)| name == field)
+    }
 }
 
 /// A type without parameters.
@@ -108,34 +130,73 @@ impl CqlType {
     pub(crate) const INT: Self = Self::Native(Native::Int);
     pub(crate) const BIGINT: Self = Self::Native(Native::BigInt);
     pub(crate) const BOOLEAN: Self = Self::Native(Native::Boolean);
+    pub(crate) const TEXT: Self = Self::Native(Native::Text);
+    pub(crate) const BLOB: Self = Self::Native(Native::Blob);
 
     pub(crate) fn list(element: Self) -> Self {
         Self::List(Box::new(element))
     }
 
     /// The type without `frozen`, which never shows on the wire.
-    fn thawed(&self) -> &Self {
+    pub(crate) fn thawed(&self) -> &Self {
         match self {
             Self::Frozen(inner) => inner.thawed(),
             other => other,
         }
     }
 
-    /// Whether ordinary tables may have a column of it.
-    pub(crate) fn is_storable(&self) -> bool {
-        matches!(self, Self::Native(native) if *native != Native::Counter)
+    /// The native type, if it is one.
+    pub(crate) fn native(&self) -> Option<Native> {
+        match self.thawed() {
+            Self::Native(native) => Some(*native),
+            _ => None,
+        }
     }
 
-    /// Whether it can order rows.
+    /// The user type, if it is one.
+    pub(crate) fn user(&self) -> Option<&Arc<UserType>> {
+        match self.thawed() {
+            Self::User(user) => Some(user),
+            _ => None,
+        }
+    }
+
+    /// Whether a column of it is stored in parts that are written one by one.
+    pub(crate) fn is_multi_cell(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_)
+        )
+    }
+
+    /// Whether it can be part of a primary key.
     pub(crate) fn is_clusterable(&self) -> bool {
-        matches!(self, Self::Native(native) if !matches!(native,
-            Native::Counter | Native::Duration | Native::Decimal | Native::Varint))
+        !self.is_multi_cell() && !self.contains(Native::Counter) && !self.contains(Native::Duration)
+    }
+
+    /// The types it is made of, one level down.
+    pub(crate) fn inner(&self) -> Vec<&Self> {
+        match self {
+            Self::Native(_) => Vec::new(),
+            Self::List(inner) | Self::Set(inner) | Self::Frozen(inner) | Self::Vector(inner, _) => {
+                vec![&**inner]
+            }
+            Self::Map(key, value) => vec![&**key, &**value],
+            Self::Tuple(elements) => elements.iter().collect(),
+            Self::User(user) => user.fields.iter().map(|(_, ty)| ty).collect(),
+        }
+    }
+
+    /// Whether a native type is it or anywhere in it.
+    pub(crate) fn contains(&self, native: Native) -> bool {
+        *self == Self::Native(native) || self.inner().iter().any(|inner| inner.contains(native))
     }
 
     /// Puts the type option of metadata.
     pub(crate) fn put_option(&self, out: &mut Writer) {
-        match self.thawed() {
+        match self {
             Self::Native(native) => out.short(native.names().option),
+            Self::Frozen(inner) => inner.put_option(out),
             Self::List(element) => {
                 out.short(0x20);
                 element.put_option(out);
@@ -149,24 +210,58 @@ impl CqlType {
                 out.short(0x22);
                 element.put_option(out);
             }
-            Self::Frozen(_) => debug_assert!(false, "thawed types are not frozen"),
+            Self::User(user) => {
+                out.short(0x30);
+                out.string(&user.keyspace);
+                out.string(&user.name);
+                out.short_count(user.fields.len());
+                for (name, ty) in &user.fields {
+                    out.string(name);
+                    ty.put_option(out);
+                }
+            }
+            Self::Tuple(elements) => {
+                out.short(0x31);
+                out.short_count(elements.len());
+                elements.iter().for_each(|element| element.put_option(out));
+            }
+            Self::Vector(..) => {
+                out.short(0x00);
+                out.string(&self.java_name());
+            }
         }
     }
 
     /// The name of the Java marshal class, which metadata ids are made from.
     pub(crate) fn java_name(&self) -> String {
-        const PREFIX: &str = "org.apache.cassandra.db.marshal.";
-        match self {
-            Self::Native(native) => format!("{PREFIX}{}", native.names().java),
-            Self::List(element) => format!("{PREFIX}ListType({})", element.java_name()),
-            Self::Set(element) => format!("{PREFIX}SetType({})", element.java_name()),
-            Self::Map(key, value) => {
-                format!("{PREFIX}MapType({},{})", key.java_name(), value.java_name())
+        let (class, arguments) = match self {
+            Self::Native(native) => return format!("{MARSHAL}{}", native.names().java),
+            Self::List(element) => ("ListType", element.java_name()),
+            Self::Set(element) => ("SetType", element.java_name()),
+            Self::Map(key, value) => (
+                "MapType",
+                format!("{},{}", key.java_name(), value.java_name()),
+            ),
+            Self::Frozen(inner) => ("FrozenType", inner.java_name()),
+            Self::Tuple(elements) => {
+                let names: Vec<String> = elements.iter().map(Self::java_name).collect();
+                ("TupleType", names.join(","))
             }
-            Self::Frozen(inner) => format!("{PREFIX}FrozenType({})", inner.java_name()),
-        }
+            Self::Vector(element, len) => ("VectorType", format!("{}, {len}", element.java_name())),
+            Self::User(user) => {
+                let mut arguments = format!("{},{}", user.keyspace, hex(user.name.as_bytes()));
+                for (name, ty) in &user.fields {
+                    arguments += &format!(",{}:{}", hex(name.as_bytes()), ty.java_name());
+                }
+                ("UserType", arguments)
+            }
+        };
+        format!("{MARSHAL}{class}({arguments})")
     }
 }
+
+/// The package of all marshal classes.
+const MARSHAL: &str = "org.apache.cassandra.db.marshal.";
 
 impl fmt::Display for CqlType {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,7 +271,29 @@ impl fmt::Display for CqlType {
             Self::Set(element) => write!(out, "set<{element}>"),
             Self::Map(key, value) => write!(out, "map<{key}, {value}>"),
             Self::Frozen(inner) => write!(out, "frozen<{inner}>"),
+            Self::Vector(element, len) => write!(out, "vector<{element}, {len}>"),
+            Self::User(user) => out.write_str(&quoted(&user.name)),
+            Self::Tuple(elements) => {
+                out.write_str("tuple<")?;
+                for (at, element) in elements.iter().enumerate() {
+                    write!(out, "{}{element}", if at == 0 { "" } else { ", " })?;
+                }
+                out.write_str(">")
+            }
         }
+    }
+}
+
+/// A name as CQL text has it: in quotes where it must be.
+pub(crate) fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 
