@@ -29,7 +29,7 @@ pub use route::{Route, RouteTarget};
 pub use rows::{QueryResult, RequestInfo, Rows};
 pub use session::Session;
 pub use statement::{Prepared, Statement, StatementOptions};
-pub use status::{ConnectionStatus, NodeStatus, Status};
+pub use status::{ConnectionStatus, NodeStatus, Status, TableTablets};
 pub use transport::{
     Clock, Endpoint, Link, Name, Resolved, Security, Steering, SteeringKind, Target, Timer,
     Transport,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::hub::Hub;
 use crate::cluster::Status as ClusterStatus;
 use crate::conn::extensions::{Agreed, TabletsRouting, key};
-use crate::routing::{NodeIdx, View};
+use crate::routing::{NodeIdx, Table, TabletStats, View};
 use crate::sync::Shared;
 
 /// A moment's picture of the cluster and the connections to it.
@@ -21,8 +21,22 @@ pub struct Status {
     pub cluster: Shared<ClusterStatus>,
     /// The nodes, by index.
     pub nodes: Vec<NodeStatus>,
+    /// The tables that are divided into tablets, sorted by keyspace and name.
+    pub tablets: Vec<TableTablets>,
     /// Prepared statements kept.
     pub prepared: usize,
+}
+
+/// What is learned of one table's tablets.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableTablets {
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// Its learned tablets; those evicted are counted in 32 bits.
+    pub stats: TabletStats,
 }
 
 /// One node.
@@ -89,15 +103,16 @@ impl NodeStatus {
 
 impl Status {
     pub(super) fn of(hub: &Hub) -> Self {
-        let nodes = hub.view().with(|view| {
-            view.topology()
-                .nodes()
-                .map(|node| node_status(hub, view, node.idx()))
-                .collect::<Vec<_>>()
+        let (nodes, tablets) = hub.view().with(|view| {
+            let nodes = view.topology().nodes();
+            let nodes = nodes.map(|node| node_status(hub, view, node.idx()));
+            let tablets = view.tables().filter_map(table_tablets);
+            (nodes.collect::<Vec<_>>(), tablets.collect())
         });
         Self {
             cluster: hub.summary(),
             nodes: nodes.into_iter().flatten().collect(),
+            tablets,
             prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),
         }
     }
@@ -112,6 +127,14 @@ impl Status {
         let mut up = self.nodes.iter().filter(|node| node.is_up).peekable();
         up.peek().is_some() && up.all(NodeStatus::is_complete)
     }
+}
+
+fn table_tablets(table: &Table) -> Option<TableTablets> {
+    Some(TableTablets {
+        keyspace: table.keyspace().to_string(),
+        table: table.name().to_string(),
+        stats: table.tablet_stats()?,
+    })
 }
 
 fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {

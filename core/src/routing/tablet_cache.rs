@@ -41,6 +41,13 @@ pub struct TabletStats {
     pub evicted: u64,
 }
 
+impl TabletStats {
+    pub(super) fn add(&mut self, chunk: &Chunk) {
+        self.cached = self.cached.saturating_add(chunk.tablets.len());
+        self.bytes = self.bytes.saturating_add(chunk.bytes());
+    }
+}
+
 /// The writer of all tablet tables.
 #[derive(Debug)]
 pub(super) struct TabletCache {
@@ -236,7 +243,9 @@ impl TabletCache {
                 let last = chunk.tablets.get(at).map(|tablet| tablet.last);
                 spares && (chunk.is_used(at) || is_table && last == Some(learned.1))
             };
+            let before = self.stats.evicted;
             self.sweep(&slot.chunk, is_spared, topology);
+            table.count_evicted(self.stats.evicted.saturating_sub(before));
             if slot.chunk.with(|chunk| chunk.tablets.is_empty()) {
                 // The next chunk takes its place.
                 self.drop_empty(&table);
@@ -319,8 +328,7 @@ impl TabletCache {
     }
 
     fn count(&mut self, chunk: &Chunk) {
-        self.stats.cached = self.stats.cached.saturating_add(chunk.tablets.len());
-        self.stats.bytes = self.stats.bytes.saturating_add(chunk.bytes());
+        self.stats.add(chunk);
     }
 
     fn discount(&mut self, chunk: &Chunk) {
@@ -453,8 +461,13 @@ mod tests {
     /// What must hold after every change.
     fn check(cache: &TabletCache) {
         let (mut cached, mut bytes) = (0, 0);
+        let mut by_table = TabletStats::default();
         for table in cache.tables.iter().flatten() {
             let directory = table.table.directory();
+            let stats = table.table.stats();
+            by_table.cached += stats.cached;
+            by_table.bytes += stats.bytes;
+            by_table.evicted += stats.evicted;
             assert_eq!(
                 directory.slots.last().map_or(i64::MAX, |slot| slot.last),
                 i64::MAX
@@ -475,6 +488,9 @@ mod tests {
             }
         }
         assert_eq!((cache.stats.cached, cache.stats.bytes), (cached, bytes));
+        // Those of tables that were dropped are not found by table any more.
+        assert_eq!((by_table.cached, by_table.bytes), (cached, bytes));
+        assert!(by_table.evicted <= cache.stats.evicted);
         assert!(bytes <= cache.bytes_max);
     }
 
@@ -697,6 +713,8 @@ mod tests {
         }
         let stats = cache.stats();
         assert_eq!(stats.evicted as usize + stats.cached, 40 * 100);
+        let by_table = tables.iter().map(|table| table.stats().evicted);
+        assert_eq!(by_table.sum::<u64>(), stats.evicted);
         assert!(stats.bytes > bytes_max * 3 / 4, "{stats:?}");
         // Where all are in use, the one just learned is not the one to go.
         for first in (100_000..101_500).step_by(10) {

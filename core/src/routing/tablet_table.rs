@@ -9,7 +9,7 @@
 //! learning: the chunk's array of tablets and its shared cell, two allocations.
 
 use super::tablet::{INLINE_REPLICAS, Replica, Tablet};
-use super::{LearnedTablet, NodeIdx, TabletVersion, Token, Topology, VersionBlock};
+use super::{LearnedTablet, NodeIdx, TabletStats, TabletVersion, Token, Topology, VersionBlock};
 use crate::sync::{Gauge, Shared, Snapshot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,6 +19,8 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(super) struct TabletTable {
     directory: Snapshot<Directory>,
+    /// Tablets dropped because of the cache's bound, wrapping.
+    evicted: Gauge,
 }
 
 /// What planning needs to know of one tablet, copied out.
@@ -37,7 +39,26 @@ impl TabletTable {
     pub(super) fn new() -> Self {
         Self {
             directory: Snapshot::new(Shared::new(Directory::default())),
+            evicted: Gauge::default(),
         }
+    }
+
+    /// Figures of this table alone.
+    pub(super) fn stats(&self) -> TabletStats {
+        let mut stats = TabletStats {
+            evicted: u64::from(self.evicted.load()),
+            ..TabletStats::default()
+        };
+        self.directory.with(|directory| {
+            for slot in &directory.slots {
+                slot.chunk.with(|chunk| stats.add(chunk));
+            }
+        });
+        stats
+    }
+
+    pub(super) fn count_evicted(&self, count: u64) {
+        self.evicted.add(u32::try_from(count).unwrap_or(u32::MAX));
     }
 
     /// The tablet that owns a token, marked as used.

@@ -7,7 +7,7 @@
 
 use super::ring::{ReplicationStrategy, RingReplicas};
 use super::tablet_table::TabletTable;
-use super::{LearnedTablet, Partitioner, Token, Topology, VersionBlock};
+use super::{LearnedTablet, Partitioner, TabletStats, Token, Topology, VersionBlock};
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use core::fmt;
@@ -91,6 +91,14 @@ impl Table {
     /// Whether it is divided into tablets.
     pub const fn has_tablets(&self) -> bool {
         matches!(self.placement, Placement::Tablets(..))
+    }
+
+    /// Figures of its learned tablets; `None` if it has none by nature.
+    pub fn tablet_stats(&self) -> Option<TabletStats> {
+        match &self.placement {
+            Placement::Tablets(tablets, _) => Some(tablets.stats()),
+            Placement::Ring(_) => None,
+        }
     }
 
     /// Who coordinates its requests.

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use messina_core::config::Limits;
-use messina_core::drive::{ConnectionStatus, NodeStatus, Status};
+use messina_core::drive::{ConnectionStatus, NodeStatus, Status, TableTablets};
 use messina_core::types::CqlValue;
 use serde_json::{Value, json};
 
@@ -109,8 +109,7 @@ impl Picture {
             "shard_aware": self.is_shard_aware(),
             "nodes": self.status.nodes.iter().map(node).collect::<Value>(),
             "keyspaces": keyspaces.collect::<Value>(),
-            // A session that has run no prepared statements has learned none.
-            "tablets": [],
+            "tablets": self.status.tablets.iter().map(tablets).collect::<Value>(),
             "prepared": self.status.prepared,
             "limits": limits(&self.limits),
         })
@@ -119,6 +118,16 @@ impl Picture {
 
 const fn replication(has_tablets: bool) -> &'static str {
     if has_tablets { "tablets" } else { "vnodes" }
+}
+
+fn tablets(table: &TableTablets) -> Value {
+    json!({
+        "keyspace": table.keyspace,
+        "table": table.table,
+        "cached": table.stats.cached,
+        "bytes": table.stats.bytes,
+        "evicted": table.stats.evicted,
+    })
 }
 
 fn node(node: &NodeStatus) -> Value {
