@@ -114,6 +114,12 @@ impl Connected {
         found
     }
 
+    /// Runs a statement that brings nothing.
+    pub(crate) async fn run(&self, cql: &str) -> Result<(), Failure> {
+        let ran = self.session.query(cql, ()).await;
+        ran.map(|_| ()).map_err(|error| self.failure(&error))
+    }
+
     /// What the driver says about a request, with the node's name.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         Failure::of_request(error, |index| self.node(index).map(|node| node.host_id))

@@ -23,9 +23,10 @@ use crate::arguments::{Common, Format};
 use crate::connect::Connected;
 use crate::failure::Failure;
 use crate::interrupt::interrupted;
+use crate::table_kind::Kind;
 use load::Load;
 use report::{Report, Skipped};
-use table::{Kind, Table};
+use table::Table;
 use world::World;
 
 /// Options of `messina demo`.

@@ -10,11 +10,14 @@ mod arguments;
 mod connect;
 mod demo;
 mod failure;
+mod figures;
 mod inspect;
 mod interrupt;
+mod latency;
 mod query;
 mod sim;
 mod split;
+mod table_kind;
 mod value;
 
 use std::process::ExitCode;

@@ -2,58 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
+#[path = "support/cluster.rs"]
+mod cluster;
 mod support;
 
+use cluster::Cluster;
 use messina_sim::node::{Options, TabletsMode};
-use messina_sim::tcp::SimServer;
 use serde_json::{Value, json};
-use support::{json_lines, messina, messina_with};
-
-/// A cluster for the time of a test.
-struct Cluster {
-    runtime: tokio::runtime::Runtime,
-    server: SimServer,
-    contact: String,
-    /// What the driver may warn of; nothing else may stand on standard error.
-    warnings: &'static [&'static str],
-}
+use support::messina;
 
 impl Cluster {
-    fn start(mut options: Options) -> Self {
-        options.port = 0;
-        options.shard_aware_port = options.shard_aware_port.map(|_| 0);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let server = runtime.block_on(SimServer::start(options)).unwrap();
-        let contact = server.contacts()[0].to_string();
-        Self {
-            runtime,
-            server,
-            contact,
-            warnings: &[],
-        }
-    }
-
-    fn with_warnings(self, warnings: &'static [&'static str]) -> Self {
-        Self { warnings, ..self }
-    }
-
-    /// Runs a subcommand that must end well; the JSON values it prints.
-    fn run(&self, subcommand: &str, arguments: &[&str]) -> Vec<Value> {
-        self.run_with(subcommand, arguments, "")
-    }
-
-    fn run_with(&self, subcommand: &str, arguments: &[&str], input: &str) -> Vec<Value> {
-        let head = [subcommand, "--contact", &self.contact, "--format", "json"];
-        let ended = messina_with(&[&head[..], arguments].concat(), input);
-        assert_eq!(ended.code, Some(0), "{arguments:?}: {ended:?}");
-        let unexpected = ended
-            .stderr
-            .lines()
-            .find(|line| !self.warnings.iter().any(|known| line.contains(known)));
-        assert_eq!(unexpected, None, "{arguments:?}: {ended:?}");
-        json_lines(&ended.stdout)
-    }
-
     fn inspect(&self) -> Value {
         self.run("inspect", &[]).remove(0)
     }
@@ -106,10 +64,6 @@ impl Cluster {
         let scan = self.run("query", &["--page-size", "7", "SELECT k, v FROM ks.t"]);
         assert_eq!(scan[0]["rows"].as_array().unwrap().len(), 20);
         assert!(scan[0]["pages"].as_u64().unwrap() >= 3, "{scan:?}");
-    }
-
-    fn stop(self) {
-        self.runtime.block_on(self.server.stop());
     }
 }
 

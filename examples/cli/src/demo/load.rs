@@ -10,11 +10,12 @@ use messina_core::drive::{Prepared, QueryResult};
 use messina_core::routing::Source;
 use tokio::task::JoinSet;
 
-use super::table::{Kind, Table};
+use super::table::Table;
 use super::tally::{Arrivals, Tally};
 use super::world::{Nodes, World};
 use crate::connect::Connected;
 use crate::failure::Failure;
+use crate::table_kind::Kind;
 
 /// Keys that a table without tablets is tried with before the measured work, and any table whose
 /// nodes cannot be asked for its tablets.

@@ -4,9 +4,9 @@
 use messina_sim::node::Replica;
 
 use super::load::{Load, Work};
-use super::table::Kind;
 use super::tally::Tally;
 use crate::failure::Failure;
+use crate::table_kind::Kind;
 
 /// Batches of requests to the moved tablet before giving up.
 const BATCHES_MAX: usize = 100;

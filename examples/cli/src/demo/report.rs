@@ -9,12 +9,15 @@ use messina_core::drive::Status;
 use serde_json::{Value, json};
 
 use super::moves::Cost;
-use super::table::{Kind, Table};
-use super::tally::{Arrivals, Tally, new_histogram};
+use super::table::Table;
+use super::tally::{Arrivals, Tally};
 use super::world::World;
 use crate::connect::Connected;
 use crate::failure::Failure;
+use crate::figures::{grouped, micros, percent};
 use crate::inspect::draw;
+use crate::latency;
+use crate::table_kind::Kind;
 
 /// The share of requests that is to reach the owning node and shard after learning.
 const OWNER_SHARE: f64 = 0.995;
@@ -70,7 +73,7 @@ impl Report {
             status,
             connections_by_nodes: None,
             rows: Vec::new(),
-            latency_us: new_histogram(),
+            latency_us: latency::histogram(),
             failed: 0,
             first_failure: None,
             moves: Vec::new(),
@@ -305,63 +308,4 @@ fn graded(share: f64, good: f64) -> Cell {
         Color::Red
     };
     right(percent(share)).fg(color)
-}
-
-/// Never rounded up to 100 %.
-fn percent(share: f64) -> String {
-    let tenths = (share * 1000.0).floor();
-    if share >= 1.0 {
-        "100 %".to_owned()
-    } else {
-        format!("{:.1} %", tenths / 10.0)
-    }
-}
-
-fn micros(us: u64) -> String {
-    if us < 1000 {
-        format!("{us} µs")
-    } else {
-        format!("{}.{} ms", us / 1000, us % 1000 / 100)
-    }
-}
-
-/// With a comma at each thousand.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_for_people() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-        for (share, text) in [
-            (0.0, "0.0 %"),
-            (0.25, "25.0 %"),
-            (0.9999, "99.9 %"),
-            (1.0, "100 %"),
-        ] {
-            assert_eq!(percent(share), text);
-        }
-        for (us, text) in [(999, "999 µs"), (1000, "1.0 ms"), (12_345, "12.3 ms")] {
-            assert_eq!(micros(us), text);
-        }
-    }
 }

@@ -6,81 +6,7 @@ use messina_core::routing::KeyspaceConsistency;
 use super::world::World;
 use crate::connect::Connected;
 use crate::failure::Failure;
-
-/// How a table is divided and who coordinates its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Tablets, eventually consistent.
-    Eventual,
-    /// Tablets, strongly consistent.
-    Strong,
-    /// The vnode ring.
-    Vnode,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Eventual, Self::Strong, Self::Vnode];
-
-    /// The name in the contract.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Eventual => "eventual",
-            Self::Strong => "strong",
-            Self::Vnode => "vnode",
-        }
-    }
-
-    pub(super) const fn adjective(self) -> &'static str {
-        match self {
-            Self::Eventual => "eventually consistent tablet",
-            Self::Strong => "strongly consistent",
-            Self::Vnode => "vnode",
-        }
-    }
-
-    pub(super) const fn has_tablets(self) -> bool {
-        !matches!(self, Self::Vnode)
-    }
-
-    /// The options of its keyspace, in the order to try them: a server without tablets does not
-    /// know how to be told to leave them out.
-    const fn keyspace_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Eventual => &[" AND tablets = {'enabled': true}"],
-            Self::Strong => &[" AND tablets = {'enabled': true} AND consistency = 'global'"],
-            Self::Vnode => &[" AND tablets = {'enabled': false}", ""],
-        }
-    }
-
-    /// Some servers take options that they do not know.
-    fn check(self, connected: &Connected, keyspace: &str) -> Result<(), Failure> {
-        let status = connected.session.status();
-        let made = status
-            .cluster
-            .keyspaces
-            .iter()
-            .find(|made| *made.name == *keyspace);
-        let is_strong = self == Self::Strong;
-        let is_as_asked = made.is_some_and(|made| {
-            made.has_tablets == self.has_tablets()
-                && (made.consistency == KeyspaceConsistency::Strong) == is_strong
-        });
-        if is_as_asked {
-            return Ok(());
-        }
-        let message = format!("the cluster does not make {} tables", self.adjective());
-        Err(Failure::new("invalid", message))
-    }
-
-    /// Replicas of each row. Where it can be, fewer than there are nodes: else every node would be
-    /// an owner, and there would be no node to move a tablet to.
-    fn replication_factor(self, nodes: usize) -> usize {
-        match self {
-            Self::Strong => nodes.clamp(1, 3),
-            Self::Eventual | Self::Vnode => nodes.saturating_sub(1).clamp(1, 3),
-        }
-    }
-}
+use crate::table_kind::Kind;
 
 /// A table that was created, and its statements.
 #[derive(Clone, Debug)]
@@ -103,31 +29,31 @@ impl Table {
         let session = &connected.session;
         let keyspace = format!("messina_demo_{}", kind.name());
         if !world.is_embedded() {
-            run(connected, &format!("DROP KEYSPACE IF EXISTS {keyspace}")).await?;
+            connected
+                .run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))
+                .await?;
         }
-        let factor = kind.replication_factor(session.status().nodes.len());
+        let factor = replication_factor(kind, session.status().nodes.len());
         let mut outcome = Ok(());
         for options in kind.keyspace_options() {
             let cql = format!(
                 "CREATE KEYSPACE {keyspace} WITH replication = \
                  {{'class': 'NetworkTopologyStrategy', 'replication_factor': {factor}}}{options}"
             );
-            outcome = run(connected, &cql).await;
+            outcome = connected.run(&cql).await;
             if outcome.is_ok() {
                 break;
             }
         }
         outcome?;
-        if let Err(failure) = kind.check(connected, &keyspace) {
-            run(connected, &format!("DROP KEYSPACE {keyspace}")).await?;
+        if let Err(failure) = check(kind, connected, &keyspace) {
+            connected.run(&format!("DROP KEYSPACE {keyspace}")).await?;
             return Err(failure);
         }
         let columns = "id bigint PRIMARY KEY, note text, weight double";
-        run(
-            connected,
-            &format!("CREATE TABLE {keyspace}.{TABLE} ({columns})"),
-        )
-        .await?;
+        connected
+            .run(&format!("CREATE TABLE {keyspace}.{TABLE} ({columns})"))
+            .await?;
         let insert = format!("INSERT INTO {keyspace}.{TABLE} (id, note, weight) VALUES (?, ?, ?)");
         let select = format!("SELECT note, weight FROM {keyspace}.{TABLE} WHERE id = ?");
         let fail = |error| connected.failure(&error);
@@ -141,11 +67,9 @@ impl Table {
 
     /// Removes it from a cluster that goes on without us.
     pub(super) async fn drop(&self, connected: &Connected) -> Result<(), Failure> {
-        run(
-            connected,
-            &format!("DROP KEYSPACE IF EXISTS {}", self.keyspace),
-        )
-        .await
+        connected
+            .run(&format!("DROP KEYSPACE IF EXISTS {}", self.keyspace))
+            .await
     }
 
     pub(super) fn name(&self) -> (&str, &str) {
@@ -157,7 +81,31 @@ impl Table {
     }
 }
 
-async fn run(connected: &Connected, cql: &str) -> Result<(), Failure> {
-    let ran = connected.session.query(cql, ()).await;
-    ran.map(|_| ()).map_err(|error| connected.failure(&error))
+/// Some servers take options that they do not know.
+fn check(kind: Kind, connected: &Connected, keyspace: &str) -> Result<(), Failure> {
+    let status = connected.session.status();
+    let made = status
+        .cluster
+        .keyspaces
+        .iter()
+        .find(|made| *made.name == *keyspace);
+    let is_strong = kind == Kind::Strong;
+    let is_as_asked = made.is_some_and(|made| {
+        made.has_tablets == kind.has_tablets()
+            && (made.consistency == KeyspaceConsistency::Strong) == is_strong
+    });
+    if is_as_asked {
+        return Ok(());
+    }
+    let message = format!("the cluster does not make {} tables", kind.adjective());
+    Err(Failure::new("invalid", message))
+}
+
+/// Replicas of each row. Where it can be, fewer than there are nodes: else every node would be
+/// an owner, and there would be no node to move a tablet to.
+fn replication_factor(kind: Kind, nodes: usize) -> usize {
+    match kind {
+        Kind::Strong => nodes.clamp(1, 3),
+        Kind::Eventual | Kind::Vnode => nodes.saturating_sub(1).clamp(1, 3),
+    }
 }

@@ -8,6 +8,7 @@ use messina_core::routing::{Reason, Source};
 use messina_sim::node::Counters;
 
 use crate::failure::Failure;
+use crate::latency;
 
 /// Requests, and how many of them arrived where they belong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Tally {
         Self {
             nodes: None,
             driver: Arrivals::default(),
-            latency_us: new_histogram(),
+            latency_us: latency::histogram(),
             failed: 0,
             first_failure: None,
         }
@@ -154,12 +155,4 @@ impl Tally {
         self.failed += 1;
         self.first_failure.get_or_insert(failure);
     }
-}
-
-/// Up to a minute, three digits.
-pub(super) fn new_histogram() -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, 60_000_000, 3)
-        .unwrap_or_else(|_| unreachable!("the bounds are good"));
-    histogram.auto(true);
-    histogram
 }

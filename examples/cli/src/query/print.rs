@@ -14,6 +14,7 @@ use super::{QueryArguments, Summary, trace};
 use crate::arguments::Format;
 use crate::connect::Connected;
 use crate::failure::Failure;
+use crate::figures::counted;
 use crate::value::{to_json, to_text};
 
 /// Prints outcomes in order, however they come.
@@ -288,11 +289,6 @@ fn summary_line(summary: &Summary) -> String {
         summary.seconds
     ));
     line
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 fn stdout_failed(error: io::Error) -> Failure {
