@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArguments;
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
 use crate::inspect::InspectArguments;
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     Query(QueryArguments),
     /// Show the cluster and how it is connected
     Inspect(InspectArguments),
+    /// Put load on a table, and measure
+    #[command(after_help = crate::bench::EXAMPLES)]
+    Bench(BenchArguments),
 }
 
 /// Options of every command that connects.

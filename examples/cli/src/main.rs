@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod connect;
 mod demo;
 mod failure;
@@ -63,6 +64,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Command::Demo(arguments) => demo::run(&arguments).await,
             Command::Sim(arguments) => sim::run(&arguments).await.map(|()| ExitCode::SUCCESS),
             Command::Query(arguments) => query::run(arguments).await,
+            Command::Bench(arguments) => bench::run(&arguments).await,
             Command::Inspect(arguments) => inspect::run(&arguments).await,
         }
     })

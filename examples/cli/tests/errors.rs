@@ -279,6 +279,26 @@ fn wrong_usage() {
             &["inspect", "--contact", "h", "--format", "csv"],
             "table or json",
         ),
+        (
+            &["bench", "--contact", "h", "--format", "csv"],
+            "table or json",
+        ),
+        (
+            &["bench", "--contact", "h", "--table", "t"],
+            "KEYSPACE.TABLE",
+        ),
+        (
+            &[
+                "bench",
+                "--contact",
+                "h",
+                "--seconds",
+                "1",
+                "--requests",
+                "1",
+            ],
+            "--seconds",
+        ),
         (&["sim", "--tls"], "TLS"),
         (&["sim", "--dc", "a"], "NAME:NODES"),
         (&["sim", "--node-tablets", "7=v1"], "counted from 0"),

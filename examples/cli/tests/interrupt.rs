@@ -142,3 +142,33 @@ fn an_interrupted_query_says_how_far_it_came() {
     let (status, _) = sim.interrupt();
     assert_eq!(status.code(), Some(0));
 }
+
+#[test]
+fn an_interrupted_load_says_what_was_done() {
+    let (mut sim, ready) = sim(&["--nodes", "1", "--shards", "1"]);
+    let contact = ready["contact"][0].as_str().unwrap();
+    let load = ["bench", "--contact", contact, "--rows", "10"];
+    let address = ready["control"].as_str().unwrap();
+    for more in [
+        &["--seconds", "600"][..],
+        &["--rate", "50", "--seconds", "600"],
+    ] {
+        let executions =
+            || control(address, &json!({"cmd": "stats"}))["nodes"][0]["executes"].as_u64();
+        let before = executions().unwrap();
+        let mut bench = Running::start(&[&load[..], more].concat());
+        let started = Instant::now();
+        while executions() < Some(before + 100) {
+            assert!(started.elapsed() < END_LIMIT, "makes no requests");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let (status, rest) = bench.interrupt();
+        assert_eq!(status.code(), Some(1));
+        let report: Value = serde_json::from_str(&rest).unwrap();
+        assert_eq!(report["interrupted"], true);
+        assert_eq!(report["errors"], json!({}));
+        assert!(report["requests"].as_u64() > Some(10), "{report}");
+    }
+    let (status, _) = sim.interrupt();
+    assert_eq!(status.code(), Some(0));
+}
