@@ -16,6 +16,19 @@
 //!   wants. `unsafesystem` leaves out the sync of system tables after each change of the schema.
 //! - A port that is taken shows only as the native transport's exception at the very end of the
 //!   start: the process then ends by itself.
+//! - Something else that listens on a port given by hand would pass for the node, so nothing may
+//!   answer there before it starts.
+//! - PREPARED names no columns for a conditional statement, and its answers have `[applied]` alone
+//!   when the condition held: the columns of one statement differ from answer to answer.
+//! - An ALTER makes the node forget the statements of the table; given back they have the same id.
+//!   On version 4 nothing tells that columns changed, but a request without the skip flag is always
+//!   answered with them.
+//! - A paging state may come with the last row of all: one page more than needed, and empty.
+//! - A frozen set or map in a key is stored in order whatever the order it was bound in, and
+//!   `token()` is of what is stored. Values of no bytes (`blob_as_int(0x)`) are kept and their JSON
+//!   is null, as that of NaN and the infinities is.
+//! - While it stops it answers OVERLOADED and UNAVAILABLE before it closes its connections, so a
+//!   request in flight is refused rather than lost.
 //! - SUPPORTED lists the versions `3/v3`, `4/v4`, `5/v5`, `6/v6-beta`, the compressions snappy and
 //!   lz4, CQL 3.4.7, and no ScyllaDB key.
 
@@ -28,6 +41,7 @@ use core::{
 };
 use std::{
     fs,
+    net::TcpStream,
     path::{Path, PathBuf},
     thread,
     time::Instant,
@@ -120,6 +134,9 @@ impl Cassandra {
     pub fn start_again(&mut self) -> Result<()> {
         if self.process.is_some() {
             bail!("the node runs already");
+        }
+        if TcpStream::connect(self.address()).is_ok() {
+            bail!("something answers at {} already", self.address());
         }
         let start = Instant::now();
         let mut command = java::command(&self.java, &self.jars, &self.folder, &self.options);

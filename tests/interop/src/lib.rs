@@ -5,11 +5,11 @@
 //! - [`python`] keeps a virtual environment with a foreign driver and with the data file that
 //!   [`airports`] reads.
 //! - [`command`] runs the `messina` command from outside, as a person would.
-//! - [`mod@slice`] is what CI runs: our command against Cassandra, a foreign driver against
-//!   `messina sim`, each counted by the other side.
+//! - [`mod@slice`] is what CI runs: our command and our driver against Cassandra, a foreign driver
+//!   against `messina sim`, each judged by the other side.
 //!
-//! It is no test framework and shares no code with the driver: what it knows of the protocol is the
-//! few bytes in [`probe`]. Everything it makes lies in the folder `interop` of cargo's target
+//! It is no test framework. Whether a server is ready it never asks the driver under test: for that
+//! it knows the few bytes of the protocol in [`probe`]. Everything it makes lies in the folder `interop` of cargo's target
 //! folder and is used again when present. Everything it starts listens on loopback, has a time
 //! limit, and is stopped by process id. Unix only.
 

@@ -73,6 +73,7 @@ struct SliceArguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Half {
     Cassandra,
+    Driver,
     Foreign,
 }
 
@@ -102,6 +103,7 @@ fn run(arguments: Arguments) -> Result<bool> {
             settings.messina = arguments.messina;
             settings.only = arguments.only.map(|half| match half {
                 Half::Cassandra => slice::Half::Cassandra,
+                Half::Driver => slice::Half::Driver,
                 Half::Foreign => slice::Half::Foreign,
             });
             Ok(slice::run(&target, &settings))

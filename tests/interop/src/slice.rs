@@ -1,23 +1,28 @@
-//! What CI runs: our command against a server of others, a driver of others against our simulator.
+//! What CI runs: our command and our driver against a server of others, drivers of others against
+//! our simulator.
 //!
-//! Each half is counted by the other side: Cassandra counts and adds up what `messina query` wrote
-//! and a foreign driver compares the values; the simulator's counters say where the foreign
-//! driver's requests arrived. A step that fails leaves out those that need it, and the report says
+//! Each half is judged by the other side: Cassandra counts and adds up what `messina query` wrote
+//! and a foreign driver compares the values, Cassandra's own JSON, bytes and tokens judge the
+//! driver; the simulator's counters say where the foreign driver's requests arrived. A step that fails leaves out those that need it, and the report says
 //! so by what it does not list.
 
 mod doubles;
 mod foreign_driver;
 mod our_command;
+mod our_driver;
 
+use core::time::Duration;
 use std::path::PathBuf;
 
 use anyhow::Result;
 
 use crate::{
+    cassandra::{Cassandra, Options},
     command::Messina,
     maven::{self, Jars},
+    probe,
     python::Python,
-    report::Report,
+    report::{self, Report},
     target::Target,
 };
 
@@ -38,8 +43,10 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Half {
-    /// `messina query` against Apache Cassandra.
+    /// `messina query` and our driver against Apache Cassandra.
     Cassandra,
+    /// Of that half, our driver alone.
+    Driver,
     /// A foreign driver against `messina sim`.
     Foreign,
 }
@@ -48,12 +55,16 @@ pub enum Half {
 #[must_use]
 pub fn run(target: &Target, settings: &Settings) -> bool {
     let mut report = Report::default();
+    if settings.only == Some(Half::Driver) {
+        cassandra(target, &mut report, None);
+        return report.close();
+    }
     report.part("set-up");
     let ready = set_up(target, settings, &mut report);
     if let Some((messina, python)) = ready {
         let wants = |half| settings.only.is_none_or(|only| only == half);
         if wants(Half::Cassandra) {
-            cassandra(target, &mut report, &messina, &python);
+            cassandra(target, &mut report, Some((&messina, &python)));
         }
         if wants(Half::Foreign) {
             foreign_driver::run(target, &mut report, &messina, &python);
@@ -77,8 +88,9 @@ fn set_up(target: &Target, settings: &Settings, report: &mut Report) -> Option<(
 }
 
 /// Fetches the jars and runs the half that needs them; leaves it out where `absent.md` lists why.
-fn cassandra(target: &Target, report: &mut Report, messina: &Messina, python: &Python) {
-    report.part("messina query against Apache Cassandra");
+/// One node serves the command, if that is wanted, and then the driver, which restarts it at its end.
+fn cassandra(target: &Target, report: &mut Report, command: Option<(&Messina, &Python)>) {
+    report.part("Apache Cassandra");
     let jars = report.step_unless_listed("Cassandra's jars (mvn)", maven::is_listed_absent, || {
         let version = maven::CASSANDRA_VERSION;
         Ok((
@@ -86,7 +98,45 @@ fn cassandra(target: &Target, report: &mut Report, messina: &Messina, python: &P
             format!("{version} and what it needs"),
         ))
     });
-    if jars.is_some() {
-        our_command::run(target, report, messina, python);
+    if jars.is_none() {
+        return;
     }
+    let Some(mut node) = report.step("start Cassandra", || start(target)) else {
+        return;
+    };
+    if let Some((messina, python)) = command {
+        report.part("messina query against Apache Cassandra");
+        our_command::run(report, messina, python, &node);
+    }
+    our_driver::run(report, &mut node);
+    report.part("Apache Cassandra afterwards");
+    if report.step("it is well", || health(&node)).is_none() {
+        report::say(node.log_tail(30));
+    }
+    report.step("stop Cassandra", || {
+        node.stop().map(|stopped| ((), stopped.to_string()))
+    });
+}
+
+fn start(target: &Target) -> Result<(Cassandra, String)> {
+    let options = Options {
+        auth: true,
+        ..Options::default()
+    };
+    let node = Cassandra::start(target, options)?;
+    let saw = format!(
+        "{} in {:.1} s, login demanded",
+        node.address(),
+        node.start_seconds()
+    );
+    Ok((node, saw))
+}
+
+fn health(node: &Cassandra) -> Result<((), String)> {
+    probe::supported(node.address(), Duration::from_secs(5))?;
+    let memory = node.peak_memory_bytes().map_or_else(
+        || "memory unknown here".to_owned(),
+        |bytes| format!("{} MB resident at most", bytes / 1_000_000),
+    );
+    Ok(((), memory))
 }

@@ -12,19 +12,18 @@ use serde_json::{Value, json};
 use super::{ROWS, doubles};
 use crate::{
     airports::{self, Airport, Airports},
-    cassandra::{Cassandra, Options},
+    cassandra::Cassandra,
     command::{self, Answers, Messina},
-    probe::{self, Credentials},
+    probe::Credentials,
     process,
     python::Python,
     report::Report,
-    target::Target,
 };
 
 const CONCURRENCY: &str = "32";
 
-/// Starts the node, takes the steps, stops the node.
-pub(super) fn run(target: &Target, report: &mut Report, messina: &Messina, python: &Python) {
+/// Takes the steps on a node that runs.
+pub(super) fn run(report: &mut Report, messina: &Messina, python: &Python, node: &Cassandra) {
     let airports = report.step("public-domain data file", || {
         let airports = Airports::read(python, ROWS)?;
         Ok((
@@ -32,41 +31,14 @@ pub(super) fn run(target: &Target, report: &mut Report, messina: &Messina, pytho
             format!("the first {ROWS} lines of vega-datasets' airports.csv"),
         ))
     });
-    let node = report.step("start Cassandra", || start(target));
-    let (Some(airports), Some(mut node)) = (airports, node) else {
-        return;
-    };
-
+    let Some(airports) = airports else { return };
     let trial = Trial {
         messina,
         python,
         airports: &airports,
-        node: &node,
+        node,
     };
     trial.steps(report);
-    if report
-        .step("Cassandra is well", || trial.health())
-        .is_none()
-    {
-        crate::report::say(node.log_tail(30));
-    }
-    report.step("stop Cassandra", || {
-        node.stop().map(|stopped| ((), stopped.to_string()))
-    });
-}
-
-fn start(target: &Target) -> Result<(Cassandra, String)> {
-    let options = Options {
-        auth: true,
-        ..Options::default()
-    };
-    let node = Cassandra::start(target, options)?;
-    let saw = format!(
-        "{} in {:.1} s, login demanded",
-        node.address(),
-        node.start_seconds()
-    );
-    Ok((node, saw))
 }
 
 /// Everything that a step needs.
@@ -254,15 +226,6 @@ impl Trial<'_> {
         );
         ensure!(error["applied"] == "no", "the error is {error}");
         Ok(((), one_line(&error)))
-    }
-
-    fn health(&self) -> Result<((), String)> {
-        probe::supported(self.node.address(), core::time::Duration::from_secs(5))?;
-        let memory = self.node.peak_memory_bytes().map_or_else(
-            || "memory unknown here".to_owned(),
-            |bytes| format!("{} MB resident at most", bytes / 1_000_000),
-        );
-        Ok(((), memory))
     }
 
     /// Prepares `cql` and executes it once for each airport.
