@@ -325,6 +325,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use super::super::execute::{Target, Verb};
     use super::super::value::hex;
     use super::*;
 
@@ -379,18 +380,18 @@ mod tests {
             "8400ffff0c0000002a000d5354415455535f4348414e47450004444f574e1020010db80000000000000000\
              0000000100004a62"
         );
-        let change = |change, table: Option<&str>| SchemaChange {
-            change,
+        let change = |verb, target| SchemaChange {
+            verb,
             keyspace: "ks".into(),
-            table: table.map(str::to_owned),
+            target,
         };
-        first.push_schema_event(&change("UPDATED", Some("t")));
+        first.push_schema_event(&change(Verb::Updated, Target::Table("t".into())));
         assert_eq!(
             hex(&first.take_output(0)),
             "8400ffff0c00000026000d534348454d415f4348414e47450007555044415445440005\
              5441424c4500026b73000174"
         );
-        first.push_schema_event(&change("CREATED", None));
+        first.push_schema_event(&change(Verb::Created, Target::Keyspace));
         assert_eq!(
             hex(&first.take_output(0)),
             "8400ffff0c00000026000d534348454d415f4348414e4745000743524541544544\

@@ -263,11 +263,8 @@ fn put_rows(body: &mut Writer, rows: &Rows, wish: Wish<'_>) {
 }
 
 pub(crate) fn put_schema_change(body: &mut Writer, change: &SchemaChange) {
-    body.string(change.change);
-    body.string(change.target());
-    body.string(&change.keyspace);
-    if let Some(table) = &change.table {
-        body.string(table);
+    for word in change.words() {
+        body.string(word);
     }
 }
 

@@ -8,6 +8,8 @@ mod schema_change;
 mod select;
 
 pub(crate) use schema_change::SchemaChange;
+#[cfg(test)]
+pub(crate) use schema_change::{Target, Verb};
 
 use std::sync::Arc;
 
@@ -104,7 +106,9 @@ impl Cluster {
                 self.store.clear(&table.id);
                 Ok(Outcome::Void.into())
             }
-            Plan::Schema(statement, keyspace) => self.change_schema(statement, keyspace.as_deref()),
+            Plan::Schema(statement, keyspace) => {
+                self.change_schema(statement, keyspace.as_deref(), run.caller.now)
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
             )
         })?;
         let table = self.catalogue.table(keyspace, &name.name)?;
-        if self.plain && table.is_virtual && table.name.starts_with("scylla_") {
+        if self.plain && table.is_virtual && table.is_scylla_only() {
             return Err(CqlError::Invalid(format!(
                 "unconfigured table {}",
                 name.name
@@ -77,6 +77,11 @@ impl<'a> Planner<'a> {
         if table.is_virtual {
             let text = format!("{} keyspace is not user-modifiable.", table.keyspace);
             return Err(CqlError::Unauthorized(text));
+        }
+        if table.view.is_some() {
+            return Err(CqlError::invalid(
+                "Cannot directly modify a materialized view",
+            ));
         }
         Ok(table)
     }

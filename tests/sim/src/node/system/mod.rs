@@ -167,7 +167,10 @@ pub(crate) fn rows(cluster: &Cluster, caller: &Caller, table: &Table) -> Vec<Row
         ],
         ("system", "clients") => clients(cluster, caller.node, table),
         ("system", "cluster_status") => cluster_status(cluster, table),
-        ("system_schema", _) => schema_rows::rows(cluster, table),
+        ("system_schema", _) => {
+            let node = cluster.options.nodes.get(caller.node);
+            schema_rows::rows(cluster, node.is_some_and(|node| node.plain), table)
+        }
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,11 @@
 //! `literal` reads CQL text, `encode` serializes what the node itself has to say, `resolve` finds
 //! the type that a text names.
 
+pub(crate) mod bignum;
+pub(crate) mod calendar;
 mod check;
+pub(crate) mod decimal;
+pub(crate) mod duration;
 mod encode;
 mod literal;
 mod order;
@@ -15,7 +19,9 @@ use std::sync::Arc;
 
 use super::codec::Writer;
 
+pub(crate) use check::{elements, entries, fields, vector_elements};
 pub(crate) use encode::*;
+pub(crate) use literal::date_bytes;
 
 /// A CQL type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +196,38 @@ impl CqlType {
     /// Whether a native type is it or anywhere in it.
     pub(crate) fn contains(&self, native: Native) -> bool {
         *self == Self::Native(native) || self.inner().iter().any(|inner| inner.contains(native))
+    }
+
+    /// Whether a user type of that name is it or anywhere in it.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        let is_it = matches!(self, Self::User(user) if user.name == name);
+        is_it || self.inner().iter().any(|inner| inner.uses(name))
+    }
+
+    /// The type with a new form of a user type in it.
+    pub(crate) fn with_user(&self, changed: &Arc<UserType>) -> Self {
+        let inner = |ty: &Self| Box::new(ty.with_user(changed));
+        match self {
+            Self::Native(_) => self.clone(),
+            Self::List(element) => Self::List(inner(element)),
+            Self::Set(element) => Self::Set(inner(element)),
+            Self::Frozen(ty) => Self::Frozen(inner(ty)),
+            Self::Vector(element, len) => Self::Vector(inner(element), *len),
+            Self::Map(key, value) => Self::Map(inner(key), inner(value)),
+            Self::Tuple(elements) => {
+                Self::Tuple(elements.iter().map(|ty| ty.with_user(changed)).collect())
+            }
+            Self::User(user) if user.name == changed.name => Self::User(Arc::clone(changed)),
+            Self::User(user) => {
+                let fields = user.fields.iter();
+                Self::User(Arc::new(UserType {
+                    fields: fields
+                        .map(|(name, ty)| (name.clone(), ty.with_user(changed)))
+                        .collect(),
+                    ..UserType::clone(user)
+                }))
+            }
+        }
     }
 
     /// Puts the type option of metadata.

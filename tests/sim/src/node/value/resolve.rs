@@ -70,7 +70,17 @@ impl Resolver<'_> {
             (keyspace, word, []) => CqlType::User(self.user(keyspace, word)?),
             _ => return Err(unknown(name)),
         };
-        Ok(if frozen { found.frozen() } else { found })
+        if frozen {
+            return Ok(found.frozen());
+        }
+        if let CqlType::User(user) = &found
+            && user.fields.iter().any(|(_, ty)| ty.is_multi_cell())
+        {
+            return Err(CqlError::invalid(
+                "Non-frozen UDTs with nested non-frozen collections are not supported",
+            ));
+        }
+        Ok(found)
     }
 
     fn frozen(&self, inner: &TypeName) -> Result<CqlType> {

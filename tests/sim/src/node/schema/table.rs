@@ -1,15 +1,11 @@
-//! The schema that all nodes of the cluster share: keyspaces, tables, columns, one version.
-//!
-//! A table is immutable and shared; altering it makes a new one under the same id. Column ids are
-//! never reused within a table, so stored cells survive alterations.
+//! A table: its columns and their parts in the key, its options, indexes, and what it is a view
+//! of.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::cql::{ColumnDefinition, TypeName};
-use super::error::CqlError;
-use super::tablets::drawn;
-use super::value::{CqlType, Native, UserType};
+use super::super::cql::{ColumnDefinition, Options};
+use super::super::error::CqlError;
+use super::super::value::{CqlType, Native};
 
 /// Identity of a table for its whole life.
 pub(crate) type TableId = [u8; 16];
@@ -61,6 +57,52 @@ pub(crate) struct Table {
     next_column_id: u16,
     /// Served from the cluster's state instead of the store.
     pub(crate) is_virtual: bool,
+    /// Further options, shown and not acted upon.
+    pub(crate) options: Options,
+    pub(crate) indexes: Vec<Index>,
+    /// Columns that were dropped.
+    pub(crate) dropped: Vec<Dropped>,
+    /// Of a materialized view: what it shows.
+    pub(crate) view: Option<View>,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Index {
+    pub(crate) name: String,
+    pub(crate) column: String,
+    pub(crate) target: IndexTarget,
+}
+
+/// What of a column is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexTarget {
+    /// The value of an ordinary column.
+    Value,
+    Values,
+    Keys,
+    Entries,
+    /// A frozen collection.
+    Full,
+}
+
+/// A column that is no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) name: String,
+    pub(crate) ty: String,
+    pub(crate) is_static: bool,
+    /// Microseconds.
+    pub(crate) at: i64,
+}
+
+/// What a materialized view shows: the rows of its base in which no column of its key is null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) base: TableId,
+    pub(crate) base_name: String,
+    pub(crate) where_clause: String,
+    pub(crate) includes_all: bool,
 }
 
 impl Table {
@@ -137,6 +179,10 @@ impl Table {
             default_ttl: 0,
             comment: String::new(),
             is_virtual: false,
+            options: Vec::new(),
+            indexes: Vec::new(),
+            dropped: Vec::new(),
+            view: None,
         };
         table.check_counters()?;
         Ok(table)
@@ -228,8 +274,8 @@ impl Table {
         Ok(altered)
     }
 
-    /// The table without a static or regular column.
-    pub(crate) fn without_column(&self, name: &str) -> Result<Self, CqlError> {
+    /// The table without a static or regular column, dropped at a time.
+    pub(crate) fn without_column(&self, name: &str, at_micros: i64) -> Result<Self, CqlError> {
         let at = self.position(name).ok_or_else(|| {
             CqlError::Invalid(format!(
                 "Column {name} was not found in table {}",
@@ -241,146 +287,63 @@ impl Table {
                 "Cannot drop PRIMARY KEY part {name}"
             )));
         }
+        if let Some(index) = self.indexes.iter().find(|index| index.column == name) {
+            return Err(CqlError::Invalid(format!(
+                "Cannot drop column {name} because it has dependent secondary indexes ({})",
+                index.name
+            )));
+        }
         let mut altered = self.clone();
-        let dropped = altered.columns.remove(at);
-        altered.static_len -= usize::from(dropped.role == Role::Static);
+        let column = altered.columns.remove(at);
+        altered.static_len -= usize::from(column.role == Role::Static);
+        altered.dropped.retain(|dropped| dropped.name != name);
+        altered.dropped.push(Dropped {
+            name: column.name,
+            ty: column.ty.to_string(),
+            is_static: column.role == Role::Static,
+            at: at_micros,
+        });
         Ok(altered)
     }
-}
 
-/// How copies are spread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Replication {
-    /// Every node has its own: system tables.
-    Local,
-    Simple {
-        factor: u32,
-    },
-    NetworkTopology {
-        factors: BTreeMap<String, u32>,
-    },
-}
-
-impl Replication {
-    /// The map as system_schema shows it.
-    pub(crate) fn entries(&self) -> Vec<(String, String)> {
-        const PACKAGE: &str = "org.apache.cassandra.locator";
-        let class = |name| ("class".to_owned(), format!("{PACKAGE}.{name}"));
-        match self {
-            Self::Local => vec![class("LocalStrategy")],
-            Self::Simple { factor } => {
-                vec![
-                    class("SimpleStrategy"),
-                    ("replication_factor".to_owned(), factor.to_string()),
-                ]
-            }
-            Self::NetworkTopology { factors } => {
-                let factors = factors
-                    .iter()
-                    .map(|(dc, factor)| (dc.clone(), factor.to_string()));
-                core::iter::once(class("NetworkTopologyStrategy"))
-                    .chain(factors)
-                    .collect()
-            }
+    /// The table with another name for a column of its key.
+    pub(crate) fn with_renamed(&self, old: &str, new: &str) -> Result<Self, CqlError> {
+        let at = self.position(old).ok_or_else(|| {
+            CqlError::Invalid(format!(
+                "Cannot rename unknown column {old} in table {}",
+                self.name
+            ))
+        })?;
+        if self.position(new).is_some() {
+            return Err(CqlError::Invalid(format!(
+                "Cannot rename column {old} to {new} in table {}; another column of that name \
+                 already exist",
+                self.name
+            )));
         }
-    }
-}
-
-/// A keyspace.
-#[derive(Clone, Debug)]
-pub(crate) struct Keyspace {
-    pub(crate) name: String,
-    pub(crate) replication: Replication,
-    pub(crate) durable_writes: bool,
-    /// The `initial` of tablets (0: automatic); none for vnodes.
-    pub(crate) tablets: Option<u32>,
-    /// `eventual` or `global` where the statement said so.
-    pub(crate) consistency: Option<String>,
-    pub(crate) types: BTreeMap<String, Arc<UserType>>,
-    pub(crate) tables: BTreeMap<String, Arc<Table>>,
-    /// Made by the node itself: cannot be altered or written.
-    pub(crate) is_system: bool,
-}
-
-impl Keyspace {
-    /// The column that a definition means here.
-    pub(crate) fn column(
-        &self,
-        definition: &ColumnDefinition,
-    ) -> Result<ColumnDefinition<CqlType>, CqlError> {
-        Ok(ColumnDefinition {
-            name: definition.name.clone(),
-            ty: self.resolve(&definition.ty)?,
-            is_static: definition.is_static,
-        })
-    }
-
-    /// The type that a text means here.
-    pub(crate) fn resolve(&self, ty: &TypeName) -> Result<CqlType, CqlError> {
-        CqlType::resolve(ty, &self.name, &|name| self.types.get(name).cloned())
-    }
-
-    pub(crate) fn is_strong(&self) -> bool {
-        self.consistency.as_deref() == Some("global")
-    }
-}
-
-/// All keyspaces and the version that names this state of them.
-#[derive(Debug)]
-pub(crate) struct Catalogue {
-    pub(crate) keyspaces: BTreeMap<String, Keyspace>,
-    seed: u64,
-    generation: u64,
-    ids_made: u64,
-}
-
-impl Catalogue {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self {
-            keyspaces: BTreeMap::new(),
-            seed,
-            generation: 0,
-            ids_made: 0,
+        if at >= self.key_len() {
+            return Err(CqlError::Invalid(format!(
+                "Cannot rename non PRIMARY KEY part {old}"
+            )));
         }
+        if self.indexes.iter().any(|index| index.column == old) {
+            return Err(CqlError::Invalid(format!(
+                "Cannot rename column {old} because it has dependent secondary indexes"
+            )));
+        }
+        let mut altered = self.clone();
+        altered.columns[at].name = new.to_owned();
+        Ok(altered)
     }
 
-    /// Marks a change.
-    pub(crate) fn bump(&mut self) {
-        self.generation += 1;
+    /// Of the system tables: those that Apache Cassandra lacks.
+    pub(crate) fn is_scylla_only(&self) -> bool {
+        self.name.starts_with("scylla_")
     }
 
-    pub(crate) fn version(&self) -> [u8; 16] {
-        uuid_from(self.seed, "schema version", self.generation, 3)
+    /// The index of a column, if it has one.
+    pub(crate) fn index_of(&self, column: usize) -> Option<&Index> {
+        let name = &self.columns.get(column)?.name;
+        self.indexes.iter().find(|index| index.column == *name)
     }
-
-    /// A fresh table id.
-    pub(crate) fn next_id(&mut self) -> TableId {
-        self.ids_made += 1;
-        uuid_from(self.seed, "table", self.ids_made, 1)
-    }
-
-    pub(crate) fn keyspace(&self, name: &str) -> Option<&Keyspace> {
-        self.keyspaces.get(name)
-    }
-
-    pub(crate) fn table(&self, keyspace: &str, table: &str) -> Result<Arc<Table>, CqlError> {
-        let found = self
-            .keyspace(keyspace)
-            .ok_or_else(|| CqlError::Invalid(format!("Keyspace {keyspace} does not exist")))?;
-        found
-            .tables
-            .get(table)
-            .cloned()
-            .ok_or_else(|| CqlError::Invalid(format!("unconfigured table {table}")))
-    }
-}
-
-/// A uuid drawn from the seed, well-formed for `version`.
-pub(crate) fn uuid_from(seed: u64, what: &str, at: u64, version: u8) -> [u8; 16] {
-    let high = u128::from(drawn(seed, what, at)) << 64;
-    let low = u128::from(drawn(seed.wrapping_add(1), what, at));
-    let mut bytes = (high | low).to_be_bytes();
-    bytes[6] = bytes[6] & 0x0f | version << 4;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    bytes
 }
