@@ -7,6 +7,7 @@ use crate::demo::DemoArguments;
 use crate::failure::Failure;
 use crate::inspect::InspectArguments;
 use crate::query::QueryArguments;
+use crate::route::RouteArguments;
 use crate::sim::SimArguments;
 
 /// A CQL driver at work: try it, ask a cluster, or start a simulated one.
@@ -29,6 +30,9 @@ pub(crate) enum Command {
     Query(QueryArguments),
     /// Show the cluster and how it is connected
     Inspect(InspectArguments),
+    /// Explain where a statement would go, and why
+    #[command(after_help = crate::route::EXAMPLES)]
+    Route(RouteArguments),
     /// Put load on a table, and measure
     #[command(after_help = crate::bench::EXAMPLES)]
     Bench(BenchArguments),

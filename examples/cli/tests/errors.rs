@@ -299,6 +299,14 @@ fn wrong_usage() {
             ],
             "--seconds",
         ),
+        (
+            &["route", "--contact", "h", "SELECT 1; SELECT 2"],
+            "one statement",
+        ),
+        (
+            &["route", "--contact", "h", "--bind", "{}", "SELECT 1"],
+            "--bind",
+        ),
         (&["sim", "--tls"], "TLS"),
         (&["sim", "--dc", "a"], "NAME:NODES"),
         (&["sim", "--node-tablets", "7=v1"], "counted from 0"),
