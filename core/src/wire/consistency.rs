@@ -96,18 +96,63 @@ impl Consistency {
             _ => None,
         }
     }
-
-    /// Reads a `[consistency]`.
-    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
-        let start = reader.clone();
-        let code = reader.short("consistency")?;
-        Self::from_code(code).ok_or_else(|| start.unknown_code("consistency", u32::from(code)))
-    }
 }
 
 impl fmt::Display for Consistency {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
+    }
+}
+
+/// A level as an answer tells it. Its number is kept even if it is none of [`Consistency`]: a level
+/// that is news to us must not hide the error that it came with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConsistencyCode(u16);
+
+impl ConsistencyCode {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        self.0
+    }
+
+    /// The level, if it is one that we know.
+    #[must_use]
+    pub fn level(self) -> Option<Consistency> {
+        Consistency::from_code(self.0)
+    }
+
+    /// Reads a `[consistency]`.
+    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+        reader.short("consistency").map(Self)
+    }
+}
+
+impl From<Consistency> for ConsistencyCode {
+    fn from(level: Consistency) -> Self {
+        Self(level.code())
+    }
+}
+
+impl PartialEq<Consistency> for ConsistencyCode {
+    fn eq(&self, level: &Consistency) -> bool {
+        self.0 == level.code()
+    }
+}
+
+/// The name, or the number of a level without one.
+impl fmt::Display for ConsistencyCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level() {
+            Some(level) => level.fmt(formatter),
+            None => write!(formatter, "level {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for ConsistencyCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
     }
 }
 

@@ -38,7 +38,7 @@ mod values;
 mod writer;
 
 pub use codes::{Flags, Opcode, ProtocolVersion, UnknownOpcode, UnknownVersion};
-pub use consistency::{Consistency, SerialConsistency};
+pub use consistency::{Consistency, ConsistencyCode, SerialConsistency};
 pub use header::{FrameHeader, HEADER_LEN, HeaderError, HeaderErrorKind, patch_stream, put_frame};
 pub use primitives::{
     BytesMap, BytesMapIter, StringList, StringListIter, StringMultimap, StringMultimapIter,

@@ -377,7 +377,7 @@ fn prepared_statements_have_markers_and_columns() {
 
 #[test]
 fn errors_have_a_code_a_message_and_facts() {
-    let (consistency, received, required) = (Consistency::LocalQuorum, 1, 2);
+    let (consistency, received, required) = (Consistency::LocalQuorum.into(), 1, 2);
     let counted = |error: &ServerError| error.message == "m".into();
     let table = [
         ("refused version", ErrorCode::Protocol, ErrorDetail::None),
@@ -391,7 +391,7 @@ fn errors_have_a_code_a_message_and_facts() {
             "unavailable",
             ErrorCode::Unavailable,
             ErrorDetail::Unavailable {
-                consistency: Consistency::Quorum,
+                consistency: Consistency::Quorum.into(),
                 required: 2,
                 alive: 1,
             },

@@ -11,7 +11,7 @@ use core::fmt;
 use core::net::IpAddr;
 
 use super::ErrorCode;
-use crate::wire::{Consistency, Dialect, ParseError, ProtocolVersion, Reader, StringList};
+use crate::wire::{ConsistencyCode, Dialect, ParseError, ProtocolVersion, Reader, StringList};
 
 /// The ERROR response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::Unavailable`].
     Unavailable {
         /// The level that could not be met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas it needs.
         required: i32,
         /// Replicas alive.
@@ -70,7 +70,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::WriteTimeout`].
     WriteTimeout {
         /// The level that was not met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas that confirmed.
         received: i32,
         /// Confirmations it needs.
@@ -83,7 +83,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::ReadTimeout`].
     ReadTimeout {
         /// The level that was not met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas that answered.
         received: i32,
         /// Answers it needs.
@@ -94,7 +94,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::ReadFailure`].
     ReadFailure {
         /// The level that was not met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas that answered.
         received: i32,
         /// Answers it needs.
@@ -116,7 +116,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::WriteFailure`].
     WriteFailure {
         /// The level that was not met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas that confirmed.
         received: i32,
         /// Confirmations it needs.
@@ -129,7 +129,7 @@ pub enum ErrorDetail {
     /// With [`ErrorCode::CasWriteUnknown`].
     CasWriteUnknown {
         /// The level that was not met.
-        consistency: Consistency,
+        consistency: ConsistencyCode,
         /// Replicas that confirmed.
         received: i32,
         /// Confirmations it needs.
@@ -258,8 +258,8 @@ impl ErrorDetail {
     }
 }
 
-fn parse_counts(reader: &mut Reader<'_>) -> Result<(Consistency, i32, i32), ParseError> {
-    let consistency = Consistency::parse(reader)?;
+fn parse_counts(reader: &mut Reader<'_>) -> Result<(ConsistencyCode, i32, i32), ParseError> {
+    let consistency = ConsistencyCode::parse(reader)?;
     Ok((
         consistency,
         reader.int("number of replicas")?,
@@ -455,6 +455,29 @@ mod tests {
             ServerError::parse(&Dialect::plain(ProtocolVersion::V5), &mut Reader::new(&cas))
                 .is_err()
         );
+    }
+
+    /// Case: UNAVAILABLE at level 9 is known, at level 11 and above it is not.
+    #[test]
+    fn a_level_that_is_news_does_not_hide_the_error() {
+        for (level, known) in [(9_u8, true), (11, false), (0xff, false)] {
+            let body = [0, 0, 0x10, 0, 0, 1, b'm', 0, level, 0, 0, 0, 3, 0, 0, 0, 2];
+            let dialect = Dialect::plain(ProtocolVersion::V4);
+            let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+            let ErrorDetail::Unavailable {
+                consistency,
+                required,
+                alive,
+            } = error.detail
+            else {
+                panic!("{error:?}")
+            };
+            assert_eq!(
+                (consistency.code(), required, alive),
+                (u16::from(level), 3, 2)
+            );
+            assert_eq!(consistency.level().is_some(), known);
+        }
     }
 
     #[test]
