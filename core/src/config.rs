@@ -123,15 +123,21 @@ impl Config {
             timeouts.request,
             timeouts.control,
             timeouts.reconnect_base,
+            // A heartbeat of no interval would never let a connection rest, and one without time
+            // for its answer would end every idle connection.
+            self.limits.connection.heartbeat_interval,
+            self.limits.connection.heartbeat_timeout,
         ]
         .iter()
         .any(Duration::is_zero);
+        let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
         if zero || timeouts.reconnect_base > timeouts.reconnect_max {
-            let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
-            return Err(Error::with_text(
-                kind,
-                "timeouts must not be zero, nor base above maximum",
-            ));
+            let text = "timeouts and heartbeats must not be zero, nor base above maximum";
+            return Err(Error::with_text(kind, text));
+        }
+        if self.limits.connection.in_flight == 0 {
+            let text = "a connection without requests in flight is of no use";
+            return Err(Error::with_text(kind, text));
         }
         Ok(())
     }
@@ -375,7 +381,28 @@ mod tests {
         assert!(config.add_contact_points("fine,:bad").is_err());
         assert_eq!(config.contact_points.len(), 2);
         config.check().unwrap();
-        config.timeouts.reconnect_base = Duration::ZERO;
-        assert!(config.check().is_err());
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused() {
+        let breaks: [fn(&mut Config); 9] = [
+            |config| config.contact_points.clear(),
+            |config| config.timeouts.connect = Duration::ZERO,
+            |config| config.timeouts.request = Duration::ZERO,
+            |config| config.timeouts.control = Duration::ZERO,
+            |config| config.timeouts.reconnect_base = Duration::ZERO,
+            |config| config.timeouts.reconnect_max = Duration::from_millis(1),
+            |config| config.limits.connection.heartbeat_interval = Duration::ZERO,
+            |config| config.limits.connection.heartbeat_timeout = Duration::ZERO,
+            |config| config.limits.connection.in_flight = 0,
+        ];
+        for (place, change) in breaks.iter().enumerate() {
+            let mut config = Config::server();
+            config.add_contact_points("127.0.0.1").unwrap();
+            config.check().unwrap();
+            change(&mut config);
+            let kind = config.check().map_err(|error| error.kind());
+            assert!(matches!(kind, Err(ErrorKind::Config(_))), "{place}");
+        }
     }
 }
