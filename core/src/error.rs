@@ -124,8 +124,6 @@ pub enum LimitField {
     FrameLen,
     /// `orphans_per_connection`.
     Orphans,
-    /// `waiting_per_connection`.
-    Waiting,
     /// `pending_bytes_per_connection`.
     PendingBytes,
     /// `nodes`.
@@ -452,7 +450,6 @@ impl fmt::Display for Summary {
             ErrorKind::Limit(field) => match field {
                 LimitField::FrameLen => "the frame is longer than frame_len_max",
                 LimitField::Orphans => "too many requests were given up on this connection",
-                LimitField::Waiting => "too many callers wait for a connection",
                 LimitField::PendingBytes => "too many bytes wait to be sent",
                 LimitField::Nodes => "the cluster has more nodes than the limit",
                 LimitField::PreparedStatements => "too many prepared statements",

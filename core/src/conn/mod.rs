@@ -52,7 +52,8 @@ use crate::wire::{
 pub struct ConnectionLimits {
     /// Requests under way at once, orphans included.
     pub in_flight: u16,
-    /// Callers that may wait for a free stream id.
+    /// Callers that may wait for a free stream id; a request that finds all queues full fails as
+    /// [`Busy`](ErrorKind::Busy).
     pub waiting: usize,
     /// Bytes that may wait for the link. A single request larger than this is still taken when
     /// nothing else waits.
@@ -262,7 +263,7 @@ impl<S: Default> Connection<S> {
                 self.grant(&mut tell);
                 Ok(ticket)
             }
-            Err(caller) => Err((caller, Error::new(ErrorKind::Limit(LimitField::Waiting)))),
+            Err(caller) => Err((caller, Error::new(ErrorKind::Busy))),
         }
     }
 

@@ -1,9 +1,10 @@
 //! One request and its attempts: rounds over the targets of its plan, retries, statements that a
 //! node has lost, and the answer that ends it.
 //!
-//! Rounds are bounded: each further one follows an attempt that was lost while it waited, and
-//! attempts are. What each failure leads to is decided by [`exec::retry`](crate::exec::retry); here
-//! it is done.
+//! The first round waits for nobody. If a target had no room, a second one queues where it must;
+//! when all queues are full the request fails as busy. Only attempts that left us count, and none
+//! is begun after the time limit. What each failure leads to is decided by
+//! [`exec::retry`](crate::exec::retry); here it is done.
 
 use alloc::boxed::Box;
 
@@ -15,11 +16,11 @@ use crate::cluster::LearnedTablet;
 use crate::cluster::prepared::ResultShape;
 use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, check_request_len};
-use crate::error::{Applied, Error, ErrorKind};
+use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
-use crate::routing::{Plan, ShardIdx, Target, View, plan};
+use crate::routing::{Plan, ShardIdx, TableRef, Target, View, plan};
 use crate::sync::Shared;
-use crate::wire::response::{ErrorCode, Extras, ServerError};
+use crate::wire::response::{Extras, ServerError};
 use crate::wire::{Opcode, Reader};
 
 impl Outgoing<'_> {
@@ -40,33 +41,41 @@ impl Outgoing<'_> {
         let max = self.hub.config().limits.connection.request_len_max;
         check_request_len(self.least_len(), max)?;
         let mut attempts = Attempts::default();
-        loop {
-            let (target, cell) = match self.try_targets(&mut attempts).await? {
+        let mut wait = false;
+        for _ in 0..ROUNDS_MAX {
+            match self.round(&mut attempts, wait).await? {
                 Round::Answered(ran) => return Ok(ran),
-                Round::Full(target, cell) => (target, cell),
-                Round::NoTarget => return Err(self.exhausted(attempts)),
-            };
-            let waited = self.attempt(&mut attempts, target, &cell, true);
-            if let Some(ran) = waited.await? {
-                return Ok(ran);
+                Round::Full if wait => attempts.keep(Error::new(ErrorKind::Busy)),
+                Round::Full => {
+                    wait = true;
+                    continue;
+                }
+                Round::Lost => {
+                    wait = false;
+                    continue;
+                }
+                Round::NoTarget => {}
             }
+            break;
         }
+        Err(self.exhausted(attempts))
     }
 
-    /// Tries the targets of the plan, none of which is waited for.
-    async fn try_targets(&self, attempts: &mut Attempts) -> Result<Round, Error> {
-        let (mut skip, mut first_full) = (0, None);
+    /// Tries the targets of the plan in turn. With `wait` it queues where there is no room; a
+    /// request that is lost there begins anew, since others may have room by then.
+    async fn round(&self, attempts: &mut Attempts, wait: bool) -> Result<Round, Error> {
+        let (mut skip, mut was_full) = (0, false);
         loop {
             let plan = self.plan(skip);
             for target in plan.targets() {
                 let Some(cell) = self.pick(target) else {
                     continue;
                 };
-                let attempt = self.attempt(attempts, *target, &cell, false);
-                match attempt.await? {
-                    Some(ran) => return Ok(Round::Answered(ran)),
-                    None if attempts.was_full => first_full = first_full.or(Some((*target, cell))),
-                    None => {}
+                match self.attempt(attempts, *target, &cell, wait).await? {
+                    Tried::Answered(ran) => return Ok(Round::Answered(ran)),
+                    Tried::Full => was_full = true,
+                    Tried::Failed if wait => return Ok(Round::Lost),
+                    Tried::Failed => {}
                 }
             }
             skip = skip.saturating_add(plan.targets().len());
@@ -74,9 +83,10 @@ impl Outgoing<'_> {
                 break;
             }
         }
-        Ok(match first_full {
-            Some((target, cell)) => Round::Full(target, cell),
-            None => Round::NoTarget,
+        Ok(if was_full {
+            Round::Full
+        } else {
+            Round::NoTarget
         })
     }
 
@@ -89,26 +99,21 @@ impl Outgoing<'_> {
         })
     }
 
-    /// One target: `None` means that the next one is to be tried.
+    /// One target, until it has answered or the next one is to be tried.
     async fn attempt(
         &self,
         attempts: &mut Attempts,
         target: Target,
         cell: &Shared<Cell>,
         wait: bool,
-    ) -> Result<Option<Ran>, Error> {
-        let (mut same_target_retries, mut prepared_again) = (0, false);
-        attempts.was_full = false;
+    ) -> Result<Tried, Error> {
+        let (mut same_target_retries, mut prepared_again) = (0, 0_usize);
         loop {
-            let shard = cell.agreed().shard();
             let body = Body::new(self);
             let exchange =
                 Exchange::new(Shared::clone(cell), self.head(), self.deadline, wait, &body);
-            let error = match exchange.await {
-                Exchanged::Full => {
-                    attempts.was_full = true;
-                    return Ok(None);
-                }
+            let mut error = match exchange.await {
+                Exchanged::Full => return Ok(Tried::Full),
                 Exchanged::Failed(error) => error,
                 Exchanged::Answer(answer) if answer.opcode != Opcode::Error => {
                     attempts.count();
@@ -119,41 +124,49 @@ impl Outgoing<'_> {
                         attempts: attempts.made,
                         shape: body.shape,
                     };
-                    return Ok(Some(ran));
+                    return Ok(Tried::Answered(ran));
                 }
                 Exchanged::Answer(answer) => server_error(&answer, cell.agreed()),
             };
-            let mut error = error;
-            let made = attempts.made;
-            attempts.count();
-            if error.kind() == ErrorKind::Server(ErrorCode::Unprepared) && !prepared_again {
-                prepared_again = true;
+            let (made, was_sent) = (attempts.made, was_sent(&error));
+            if was_sent {
+                attempts.count();
+            }
+            let lost = self.content.lost_statement(&error);
+            if let Some(statement) = lost.filter(|_| prepared_again < self.content.statements()) {
+                prepared_again = prepared_again.saturating_add(1);
                 // On the heap, for it is rare and would make every request's future larger.
-                match Box::pin(self.prepare_again(cell)).await {
-                    Ok(()) => continue,
+                match Box::pin(self.prepare_again(statement, cell)).await {
+                    Ok(()) if self.has_time() => continue,
+                    Ok(()) => error = Error::new(ErrorKind::Timeout(TimeoutKind::Request)),
                     // The request itself was refused, whatever became of the PREPARE.
                     Err(cause) => error = cause.with_applied(Applied::No),
                 }
             }
-            let place = shard.map(ShardIdx::value);
-            let error = error.at(Some(target.node.value()), place, made);
-            attempts.saw(&error);
+            let shard = cell.agreed().shard().map(ShardIdx::value);
+            let error = error.at(Some(target.node.value()), shard, made);
+            attempts.saw(&error, was_sent);
             let failure = Failure {
                 error: &error,
                 is_idempotent: self.is_idempotent,
                 same_target_retries,
             };
             match decide(&failure) {
-                Decision::SameTarget => same_target_retries = same_target_retries.saturating_add(1),
-                Decision::NextTarget if attempts.made < ATTEMPTS_MAX => {
-                    attempts.last = Some(error);
-                    return Ok(None);
+                Decision::SameTarget if self.has_time() => {
+                    same_target_retries = same_target_retries.saturating_add(1);
                 }
-                Decision::NextTarget | Decision::Fail => {
-                    return Err(error.with_applied(attempts.applied));
+                Decision::NextTarget if attempts.failed < ATTEMPTS_MAX && self.has_time() => {
+                    attempts.keep(error);
+                    return Ok(Tried::Failed);
                 }
+                _ => return Err(error.with_applied(attempts.applied)),
             }
         }
+    }
+
+    /// Whether a further attempt may be written. The first one needs no look at the clock.
+    fn has_time(&self) -> bool {
+        self.hub.clock().now() < self.deadline
     }
 
     /// Decodes the answer, and passes a tablet that came with it on to those who keep them.
@@ -169,7 +182,7 @@ impl Outgoing<'_> {
             Content::Execute { statement, .. } => {
                 ran.shape.as_ref().map(|shape| (*statement, &shape.columns))
             }
-            Content::Query { .. } | Content::Prepare { .. } => None,
+            Content::Query { .. } | Content::Prepare { .. } | Content::Batch(_) => None,
         };
         let decoded = QueryResult::decode(ran.answer, ran.cell.agreed(), prepared, info);
         // A response that cannot be read belongs to a request that was answered well.
@@ -180,7 +193,7 @@ impl Outgoing<'_> {
                 .with_applied(Applied::Unknown)
                 .at(Some(info.node.value()), shard, attempt)
         })?;
-        if let (Some(payload), Some(table)) = (payload, self.route.table) {
+        if let (Some(payload), Some(table)) = (payload, self.learns_for()) {
             let (is_v2, payload) = (payload.is_v2, payload.value);
             self.hub.learn(LearnedTablet {
                 table,
@@ -189,6 +202,15 @@ impl Outgoing<'_> {
             });
         }
         Ok(result)
+    }
+
+    /// The table that a tablet in the answer would belong to. A batch gets none by what servers
+    /// document; if one came it would be of the only table there is.
+    fn learns_for(&self) -> Option<TableRef> {
+        match &self.content {
+            Content::Batch(batch) => self.hub.view().with(|view| batch.only_table(view)),
+            _ => self.route.table,
+        }
     }
 
     /// No target is left.
@@ -219,26 +241,39 @@ pub(super) struct Ran {
 /// How a round over the targets of a plan ended.
 enum Round {
     Answered(Ran),
-    /// None took the request; this one had no room.
-    Full(Target, Shared<Cell>),
+    /// No target is left, and one of them had no room.
+    Full,
+    /// The request was lost where it waited.
+    Lost,
     NoTarget,
+}
+
+/// How it went at one target.
+enum Tried {
+    Answered(Ran),
+    /// It has no room: not even in its queue, if waiting was allowed.
+    Full,
+    /// The next target may be tried.
+    Failed,
 }
 
 /// What the attempts of one request left behind.
 struct Attempts {
+    /// Written and answered or lost, those included that ended in preparing again.
     made: u8,
+    /// Those that ended in an error.
+    failed: u8,
     applied: Applied,
     last: Option<Error>,
-    was_full: bool,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
         Self {
             made: 0,
+            failed: 0,
             applied: Applied::No,
             last: None,
-            was_full: false,
         }
     }
 }
@@ -248,11 +283,29 @@ impl Attempts {
         self.made = self.made.saturating_add(1);
     }
 
-    fn saw(&mut self, error: &Error) {
+    fn saw(&mut self, error: &Error, was_sent: bool) {
+        self.failed = self.failed.saturating_add(u8::from(was_sent));
         if error.may_have_been_applied() {
             self.applied = Applied::Unknown;
         }
     }
+
+    /// Keeps an error in case no further target answers. Being busy hides no other one.
+    fn keep(&mut self, error: Error) {
+        if error.kind() != ErrorKind::Busy || self.last.is_none() {
+            self.last = Some(error);
+        }
+    }
+}
+
+/// Whether a failed attempt left us at all. One that a closed connection refused, or that was
+/// still ours when its link broke, tells nothing about its node and counts as none.
+const fn was_sent(error: &Error) -> bool {
+    let is_lost = matches!(
+        error.kind(),
+        ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) | ErrorKind::Busy
+    );
+    !is_lost || error.may_have_been_applied()
 }
 
 pub(super) fn server_error(answer: &Answer, agreed: &Agreed) -> Error {
@@ -265,5 +318,66 @@ pub(super) fn server_error(answer: &Answer, agreed: &Agreed) -> Error {
     }
 }
 
-/// Attempts of one request on different targets.
+/// Attempts of one request that may fail.
 const ATTEMPTS_MAX: u8 = 5;
+
+/// Rounds over the targets: a bound beside the time limit for requests that are lost where they
+/// wait, again and again.
+const ROUNDS_MAX: u8 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{LinkError, PeerMisbehaved};
+    use crate::wire::response::ErrorCode;
+
+    /// What a closed connection refused, or never wrote, is no attempt; what a node said is one.
+    #[test]
+    fn only_what_left_us_counts() {
+        let timeout = ErrorKind::Timeout(TimeoutKind::Request);
+        for (error, applied, counts) in [
+            (Error::from(LinkError::CLOSED_BY_PEER), Applied::No, false),
+            (
+                Error::from(LinkError::CLOSED_BY_PEER),
+                Applied::Unknown,
+                true,
+            ),
+            (Error::from(PeerMisbehaved::BadHeader), Applied::No, false),
+            (
+                Error::from(PeerMisbehaved::BadHeader),
+                Applied::Unknown,
+                true,
+            ),
+            (Error::new(ErrorKind::Busy), Applied::No, false),
+            (
+                Error::new(ErrorKind::Server(ErrorCode::Overloaded)),
+                Applied::No,
+                true,
+            ),
+            (
+                Error::new(ErrorKind::Server(ErrorCode::Server)),
+                Applied::Unknown,
+                true,
+            ),
+            (Error::new(timeout), Applied::Unknown, true),
+        ] {
+            let error = error.with_applied(applied);
+            assert_eq!(was_sent(&error), counts, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn being_busy_hides_no_other_error() {
+        let (busy, lost) = (
+            Error::new(ErrorKind::Busy),
+            Error::from(LinkError::CLOSED_BY_PEER),
+        );
+        for (first, second) in [(&busy, &lost), (&lost, &busy)] {
+            let mut attempts = Attempts::default();
+            attempts.keep(first.clone());
+            assert_eq!(attempts.last.as_ref(), Some(first));
+            attempts.keep(second.clone());
+            assert_eq!(attempts.last.as_ref(), Some(&lost));
+        }
+    }
+}

@@ -34,7 +34,7 @@ impl FrameBody for alloc::vec::Vec<u8> {
 pub(crate) enum Exchanged {
     /// The answer.
     Answer(Answer),
-    /// The connection has no room and the caller did not want to wait.
+    /// The connection has no room, and its queue neither if the caller wanted to wait.
     Full,
     /// It failed.
     Failed(Error),
@@ -95,9 +95,17 @@ impl<B: FrameBody> Exchange<B> {
                     Ok(Poll::Pending)
                 }
                 Submitted::Full if wait => {
-                    let ticket = self.cell.wait(cx.waker().clone(), self.give_up_at)?;
-                    self.state = State::Queued(ticket);
-                    Ok(Poll::Pending)
+                    match self.cell.wait(cx.waker().clone(), self.give_up_at) {
+                        Ok(ticket) => {
+                            self.state = State::Queued(ticket);
+                            Ok(Poll::Pending)
+                        }
+                        Err(error) if error.kind() == ErrorKind::Busy => {
+                            self.state = State::Done;
+                            Ok(Poll::Ready(Exchanged::Full))
+                        }
+                        Err(error) => Err(error),
+                    }
                 }
                 Submitted::Full => Ok(Poll::Ready(Exchanged::Full)),
             },

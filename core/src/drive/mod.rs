@@ -4,6 +4,7 @@
 //! each connection; the platform runs them where it likes. Nothing here spawns.
 
 mod attempts;
+mod batch;
 mod cell;
 mod connection_task;
 mod driver;
@@ -19,9 +20,11 @@ mod rows;
 mod session;
 mod statement;
 mod status;
+mod tracing;
 pub mod transport;
 mod wakers;
 
+pub use batch::Batch;
 pub use connection_task::ConnectionTask;
 pub use driver::{Driver, start};
 pub use pager::Pager;
@@ -30,6 +33,7 @@ pub use rows::{QueryResult, RequestInfo, Rows};
 pub use session::Session;
 pub use statement::{Prepared, Statement, StatementOptions};
 pub use status::{ConnectionStatus, NodeStatus, Status, TableTablets};
+pub use tracing::{Trace, TraceEvent};
 pub use transport::{
     Clock, Endpoint, Link, Name, Resolved, Security, Steering, SteeringKind, Target, Timer,
     Transport,

@@ -6,18 +6,21 @@
 
 use bytes::BytesMut;
 
+use super::batch::Batch;
 use super::exchange::FrameBody;
 use super::hub::Hub;
 use super::statement::StatementOptions;
 use crate::cluster::prepared::{PreparedStatement, ResultShape};
 use crate::conn::RequestHead;
 use crate::conn::extensions::{Agreed, TabletsRouting};
+use crate::error::Error;
 use crate::exec::paging::PagingState;
 use crate::routing::{RouteRequest, TableRef, Token, probe};
 use crate::sync::Shared;
 use crate::time::Instant;
 use crate::wire::request::{Execute, Prepare, Query, QueryParameters, RequestBody};
-use crate::wire::{EncodeError, Flags, Opcode, SerialConsistency, Values};
+use crate::wire::response::ErrorDetail;
+use crate::wire::{self, EncodeError, Flags, Opcode, SerialConsistency, Values};
 
 /// What is sent.
 #[derive(Clone)]
@@ -32,6 +35,39 @@ pub(super) enum Content<'a> {
         statement: &'a PreparedStatement,
         values: Values<'a>,
     },
+    Batch(&'a Batch),
+}
+
+impl<'a> Content<'a> {
+    fn is_lwt(&self) -> bool {
+        match self {
+            Self::Query { .. } | Self::Prepare { .. } => false,
+            Self::Execute { statement, .. } => statement.is_lwt(),
+            Self::Batch(batch) => batch.is_lwt(),
+        }
+    }
+
+    /// The statement that a node says it does not know, if it is one of this request's.
+    pub(super) fn lost_statement(&self, error: &Error) -> Option<&'a PreparedStatement> {
+        let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
+        else {
+            return None;
+        };
+        match *self {
+            Self::Query { .. } | Self::Prepare { .. } => None,
+            Self::Execute { statement, .. } => Some(statement),
+            Self::Batch(batch) => batch.statement(id),
+        }
+    }
+
+    /// How many statements a node may have lost.
+    pub(super) fn statements(&self) -> usize {
+        match self {
+            Self::Query { .. } | Self::Prepare { .. } => 0,
+            Self::Execute { .. } => 1,
+            Self::Batch(batch) => batch.distinct_statements(),
+        }
+    }
 }
 
 /// A request with everything that its attempts share.
@@ -61,7 +97,11 @@ impl<'a> Outgoing<'a> {
     ) -> Self {
         let config = hub.config();
         let consistency = options.consistency.unwrap_or(config.consistency);
-        let is_lwt = matches!(&content, Content::Execute { statement, .. } if statement.is_lwt());
+        let is_lwt = content.is_lwt();
+        let is_idempotent = match &content {
+            Content::Batch(batch) => batch.is_idempotent(),
+            _ => options.is_idempotent,
+        };
         let timeout = options.timeout.unwrap_or(config.timeouts.request);
         Self {
             hub,
@@ -82,7 +122,7 @@ impl<'a> Outgoing<'a> {
             page: page.or(options.paging_state.as_ref()),
             timestamp: options.timestamp.or_else(|| hub.timestamp()),
             is_traced: options.is_traced,
-            is_idempotent: options.is_idempotent,
+            is_idempotent,
             deadline: hub.clock().now().saturating_add(timeout),
             entropy: hub.draw(),
         }
@@ -103,6 +143,7 @@ impl Outgoing<'_> {
             Content::Query { .. } => Opcode::Query,
             Content::Prepare { .. } => Opcode::Prepare,
             Content::Execute { .. } => Opcode::Execute,
+            Content::Batch(_) => Opcode::Batch,
         };
         let flags = if self.is_traced {
             Flags::TRACING
@@ -117,6 +158,7 @@ impl Outgoing<'_> {
         match &self.content {
             Content::Query { text } | Content::Prepare { text } => text.len(),
             Content::Execute { values, .. } => values.as_bytes().len(),
+            Content::Batch(batch) => batch.wire_len(),
         }
     }
 
@@ -156,7 +198,7 @@ impl<'a> Body<'a> {
     pub(super) fn new(request: &'a Outgoing<'a>) -> Self {
         let shape = match &request.content {
             Content::Execute { statement, .. } => Some(statement.result()),
-            Content::Query { .. } | Content::Prepare { .. } => None,
+            Content::Query { .. } | Content::Prepare { .. } | Content::Batch(_) => None,
         };
         Self { request, shape }
     }
@@ -190,6 +232,16 @@ impl FrameBody for Body<'_> {
                 };
                 execute.put(version, sink)
             }
+            Content::Batch(batch) => wire::request::Batch {
+                kind: batch.kind(),
+                statements: batch.statements(),
+                consistency: request.route.consistency,
+                serial_consistency: Some(request.serial_consistency),
+                timestamp: request.timestamp,
+                keyspace: None,
+                now_in_seconds: None,
+            }
+            .put(version, sink),
         }
     }
 }

@@ -11,7 +11,7 @@ use core::task::Poll;
 use super::attempts::server_error;
 use super::cell::Cell;
 use super::exchange::{Exchange, Exchanged};
-use super::outgoing::{Body, Content, Outgoing};
+use super::outgoing::{Body, Outgoing};
 use crate::cluster::prepared::PreparedStatement;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
@@ -22,10 +22,11 @@ use crate::wire::{Opcode, ParseError, Reader};
 
 impl Outgoing<'_> {
     /// The node has lost the statement: gives it back on the same connection.
-    pub(super) async fn prepare_again(&self, cell: &Shared<Cell>) -> Result<(), Error> {
-        let Content::Execute { statement, .. } = &self.content else {
-            return Err(PeerMisbehaved::UnexpectedFrame.into());
-        };
+    pub(super) async fn prepare_again(
+        &self,
+        statement: &PreparedStatement,
+        cell: &Shared<Cell>,
+    ) -> Result<(), Error> {
         let answer = self.preparing(statement.text()).ask(cell).await?;
         let mut changed = false;
         with_prepared(&answer, cell.agreed(), |body| {

@@ -16,11 +16,11 @@ use crate::conn::{Answer, Body};
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
 use crate::exec::paging::PagingState;
 use crate::routing::{NodeIdx, ShardIdx};
-use crate::types::{ColumnSpec, CqlValue, DecodeRow, ResultMetadata, RowError};
+use crate::types::{ColumnSpec, ColumnType, DecodeRow, ResultMetadata, RowError};
 use crate::wire::response::{
     Extras, ResultBody, RowsContent, RowsIter, RowsMetadata, SchemaChange,
 };
-use crate::wire::{Flags, Opcode, Reader};
+use crate::wire::{Flags, Opcode, ParseError, Reader};
 
 /// Where and how a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,14 +179,17 @@ impl QueryResult {
             .as_ref()
             .ok_or(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotRows)))?;
         R::check_columns(part.columns.columns())?;
-        let content = self.body.as_slice().get(part.content_at..).unwrap_or(&[]);
-        // The row count stands in front of the cells and was read already.
-        let content = RowsContent::new(part.column_count, part.row_count, content)?;
         Ok(Rows {
             columns: part.columns.columns(),
-            rows: content.iter(),
+            rows: self.content(part)?.iter(),
             of: PhantomData,
         })
+    }
+
+    fn content(&self, part: &RowsPart) -> Result<RowsContent<'_>, ParseError> {
+        let content = self.body.as_slice().get(part.content_at..).unwrap_or(&[]);
+        // The row count stands in front of the cells and was read already.
+        RowsContent::new(part.column_count, part.row_count, content)
     }
 
     /// The only row.
@@ -209,16 +212,18 @@ impl QueryResult {
         }
     }
 
-    /// Whether a conditional statement was applied; `None` for others.
-    pub fn was_applied(&self) -> Option<bool> {
-        let first = self
-            .columns()
-            .first()
-            .filter(|column| *column.name == *"[applied]")?;
-        debug_assert_eq!(first.ty, crate::types::ColumnType::Boolean);
-        let mut rows = self.rows::<Vec<CqlValue>>().ok()?;
-        match rows.next()?.ok()?.first() {
-            Some(CqlValue::Boolean(applied)) => Some(*applied),
+    /// Whether a conditional statement or batch was applied, by the column `[applied]` in front of
+    /// its rows; `None` for others. What it found instead is in the columns behind: one row for a
+    /// statement, one for each statement of a batch.
+    pub fn applied(&self) -> Option<bool> {
+        let part = self.rows.as_ref()?;
+        let first = part.columns.columns().first()?;
+        if *first.name != *"[applied]" || first.ty != ColumnType::Boolean {
+            return None;
+        }
+        let row = self.content(part).ok()?.iter().next()?.ok()?;
+        match row.cells().next()?? {
+            [applied] => Some(*applied != 0),
             _ => None,
         }
     }

@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    fn hub(&self) -> &Hub {
+    pub(super) fn hub(&self) -> &Hub {
         &self.handle.hub
     }
 
@@ -272,7 +272,7 @@ fn is_empty_row(values: &impl EncodeRow) -> bool {
     values.encode_row(&[], &mut builder).is_ok()
 }
 
-fn key_too_long() -> Error {
+pub(super) fn key_too_long() -> Error {
     Error::with_text(
         ErrorKind::Encode(EncodeFailure::Value),
         "a component of the partition key is longer than 65535 bytes",

@@ -48,20 +48,6 @@ macro_rules! option_setters {
             self
         }
 
-        /// Sets the rows a page; 0 lets the server send everything at once.
-        #[must_use]
-        pub const fn with_page_size(mut self, rows: i32) -> Self {
-            self.options.page_size = Some(rows);
-            self
-        }
-
-        /// Begins reading where an earlier page ended.
-        #[must_use]
-        pub fn with_paging_state(mut self, state: Option<PagingState>) -> Self {
-            self.options.paging_state = state;
-            self
-        }
-
         /// Sets the time limit of the request with all its attempts.
         #[must_use]
         pub const fn with_timeout(mut self, timeout: Duration) -> Self {
@@ -97,6 +83,26 @@ macro_rules! option_setters {
     };
 }
 
+pub(super) use option_setters;
+
+macro_rules! paging_setters {
+    () => {
+        /// Sets the rows a page; 0 lets the server send everything at once.
+        #[must_use]
+        pub const fn with_page_size(mut self, rows: i32) -> Self {
+            self.options.page_size = Some(rows);
+            self
+        }
+
+        /// Begins reading where an earlier page ended.
+        #[must_use]
+        pub fn with_paging_state(mut self, state: Option<PagingState>) -> Self {
+            self.options.paging_state = state;
+            self
+        }
+    };
+}
+
 /// A statement by its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
@@ -119,6 +125,7 @@ impl<'a> Statement<'a> {
     }
 
     option_setters!();
+    paging_setters!();
 }
 
 impl<'a> From<&'a str> for Statement<'a> {
@@ -150,6 +157,10 @@ impl Prepared {
         &self.inner
     }
 
+    pub(super) const fn shared(&self) -> &Shared<PreparedStatement> {
+        &self.inner
+    }
+
     /// The statement's text.
     pub fn text(&self) -> &str {
         self.inner.text()
@@ -171,4 +182,5 @@ impl Prepared {
     }
 
     option_setters!();
+    paging_setters!();
 }

@@ -28,6 +28,16 @@ impl<'a> Values<'a> {
         bytes: &[],
     };
 
+    /// Values by position that a [`ValuesBuilder`] has encoded.
+    pub(crate) const fn encoded(count: u16, has_unset: bool, bytes: &'a [u8]) -> Self {
+        Self {
+            count,
+            named: false,
+            has_unset,
+            bytes,
+        }
+    }
+
     /// Checks values that were encoded elsewhere.
     pub fn parse(count: u16, named: bool, bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut reader = Reader::new(bytes);
@@ -323,6 +333,13 @@ pub struct EncodedValues<S> {
     count: u16,
     named: bool,
     has_unset: bool,
+}
+
+impl<S> EncodedValues<S> {
+    /// Their number, and whether one of them is unset.
+    pub(crate) const fn shape(&self) -> (u16, bool) {
+        (self.count, self.has_unset)
+    }
 }
 
 impl<S: AsRef<[u8]>> EncodedValues<S> {

@@ -8,6 +8,8 @@ pub const QUERY: u8 = 0x07;
 pub const PREPARE: u8 = 0x09;
 /// A prepared statement.
 pub const EXECUTE: u8 = 0x0a;
+/// Several statements as one request.
+pub const BATCH: u8 = 0x0d;
 /// The answer to AUTHENTICATE and AUTH_CHALLENGE.
 pub const AUTH_RESPONSE: u8 = 0x0f;
 pub(crate) const STARTUP: u8 = 0x01;
@@ -99,6 +101,38 @@ impl Frame {
             paging_state,
         }
     }
+}
+
+impl Frame {
+    /// The parts of a BATCH.
+    pub fn batch(&self) -> Batch {
+        assert_eq!(self.opcode, BATCH, "{self:?}");
+        let mut take = Take(&self.body);
+        let kind = take.byte();
+        let statements = (0..take.short())
+            .map(|_| {
+                let name = match take.byte() {
+                    0 => {
+                        let len = usize::try_from(take.int()).expect("a length");
+                        take.bytes(len).to_vec()
+                    }
+                    _ => take.short_bytes(),
+                };
+                let values = (0..take.short()).map(|_| take.value()).collect();
+                (name, values)
+            })
+            .collect();
+        Batch { kind, statements }
+    }
+}
+
+/// The parts of a BATCH.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// What it promises.
+    pub kind: u8,
+    /// Text or id of each statement, and its values.
+    pub statements: Vec<(Vec<u8>, Vec<Value>)>,
 }
 
 /// The parts of an EXECUTE.

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use messina_core::config::Config;
-use messina_core::drive::{Prepared, QueryResult, Session, Statement, Timer, Transport};
+use messina_core::drive::{Batch, Prepared, QueryResult, Session, Statement, Timer, Transport};
 use messina_core::error::Error;
 use messina_core::time::Instant;
 use messina_core::types::EncodeRow;
@@ -203,6 +203,12 @@ impl Scene {
     ) -> Asked {
         let (session, prepared) = (session.clone(), prepared.clone());
         self.call(async move { session.execute(&prepared, values).await })
+    }
+
+    /// Calls [`Session::batch`].
+    pub fn batch(&self, session: &Session, batch: &Batch) -> Asked {
+        let (session, batch) = (session.clone(), batch.clone());
+        self.call(async move { session.batch(&batch).await })
     }
 
     /// Prepares a statement, to which the node answers with this PREPARED frame.

@@ -27,7 +27,7 @@ mod transport;
 pub use builder::{Builder, builder};
 pub use link::TokioLink;
 pub use messina_core::config::Config;
-pub use messina_core::drive::{Pager, Prepared, QueryResult, Session, Statement};
+pub use messina_core::drive::{Batch, Pager, Prepared, QueryResult, Session, Statement};
 pub use messina_core::error::Error;
 pub use spawn::connect;
 #[cfg(feature = "tls")]

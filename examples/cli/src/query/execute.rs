@@ -45,7 +45,7 @@ impl Executed {
         if self.pages == 0 {
             let spec = |column: &ColumnSpec| (column.name.to_string(), column.ty.to_string());
             self.columns = page.columns().iter().map(spec).collect();
-            self.lwt_applied = page.was_applied();
+            self.lwt_applied = page.applied();
             self.is_rows = page.is_rows();
             self.warnings.extend(page.keyspace_set().map(|keyspace| {
                 format!("keyspace {keyspace} is set on one connection of many; use --keyspace")

@@ -1,5 +1,6 @@
 //! The cases, one file for each group; which test covers what stands in the crate's documentation.
 
+mod batches;
 mod frames;
 mod handshake;
 mod paging;
@@ -9,3 +10,4 @@ mod sockets;
 mod streams;
 mod support;
 mod table;
+mod traces;

@@ -1,5 +1,8 @@
 //! Errors that must not be hammered, and writes that must not be repeated.
 
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use core::time::Duration;
 
 use messina_core::drive::Statement;
@@ -168,6 +171,66 @@ fn what_was_not_applied_or_may_be_applied_twice_is_repeated_once() {
             ErrorKind::Server(ErrorCode::WriteTimeout)
         );
     });
+}
+
+/// A caller that is polled late finds an answer that came in time, and no time for another try.
+#[test]
+fn no_attempt_begins_after_the_time_limit() {
+    for (polled_at, tries) in [(50, 2), (150, 1)] {
+        play(move |scene| async move {
+            let scene = scene.with_tokens(&TWO);
+            let (session, mut peers) = scene.connect_all(scene.config()).await;
+            let clock = scene.clone();
+            let call = scene.call(async move {
+                let mut asking = pin!(session.query_unprepared(statement(true)));
+                let first = poll_fn(|cx| Poll::Ready(asking.as_mut().poll(cx))).await;
+                assert!(first.is_pending());
+                clock.pause(millis(polled_at)).await;
+                asking.await
+            });
+            for _ in 0..tries {
+                let (node, request) = any_request(&mut peers).await;
+                peers[node].answer(&request, OVERLOADED);
+            }
+            let error = serving(&mut peers, call)
+                .await
+                .expect_err("no time is left");
+            assert_eq!(error.kind(), ErrorKind::Server(ErrorCode::Overloaded));
+            serving(&mut peers, scene.pause(millis(1000))).await;
+            assert!(!peers.iter().any(Peer::has_request));
+        });
+    }
+}
+
+/// One stream id and one place in the queue on each node.
+#[test]
+fn when_all_queues_are_full_a_request_is_refused_as_busy() {
+    for nodes in [&TWO[..1], &TWO[..]] {
+        play(move |scene| async move {
+            let scene = scene.with_tokens(nodes);
+            let mut config = scene.config();
+            config.limits.connection.in_flight = 1;
+            config.limits.connection.waiting = 1;
+            let (session, mut peers) = scene.connect_all(config).await;
+            let mut calls = Vec::new();
+            for _ in 0..2 * nodes.len() {
+                let call = scene.query(&session, SELECT);
+                serving(&mut peers, scene.turn()).await;
+                assert!(!call.is_done());
+                calls.push(call);
+            }
+            let error = scene.query(&session, SELECT).await.expect_err("all full");
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            assert!(!error.may_have_been_applied());
+            for _ in 0..calls.len() {
+                let (node, request) = any_request(&mut peers).await;
+                peers[node].answer(&request, VOID);
+            }
+            for call in calls {
+                serving(&mut peers, call).await.expect("its turn came");
+            }
+        });
+    }
 }
 
 /// Case L1: a node that refuses ten thousand times, and then does not.
