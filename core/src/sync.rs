@@ -72,7 +72,12 @@ impl<T> Snapshot<T> {
 
     /// Replaces the value; readers that hold the old one keep it.
     pub(crate) fn store(&self, value: Shared<T>) {
-        imp::store(&self.0, value);
+        drop(self.swap(value));
+    }
+
+    /// The same, and gives the old value back.
+    pub(crate) fn swap(&self, value: Shared<T>) -> Shared<T> {
+        imp::swap(&self.0, value)
     }
 }
 
@@ -153,8 +158,8 @@ mod imp {
         action(&cell.load())
     }
 
-    pub(super) fn store<T>(cell: &Cell<T>, value: Shared<T>) {
-        cell.store(value);
+    pub(super) fn swap<T>(cell: &Cell<T>, value: Shared<T>) -> Shared<T> {
+        cell.swap(value)
     }
 
     pub(super) use super::numbers::*;
@@ -187,10 +192,9 @@ mod imp {
         action(&value)
     }
 
-    pub(super) fn store<T>(cell: &Cell<T>, value: Shared<T>) {
+    pub(super) fn swap<T>(cell: &Cell<T>, value: Shared<T>) -> Shared<T> {
         // The old value is dropped outside the borrow: its drop may read this cell.
-        let old = cell.replace(value);
-        drop(old);
+        cell.replace(value)
     }
 
     pub(super) use super::numbers::*;
@@ -223,8 +227,8 @@ mod imp {
         action(&load(cell))
     }
 
-    pub(super) fn store<T>(cell: &Cell<T>, value: Shared<T>) {
-        *cell.lock().expect("no panic inside") = value;
+    pub(super) fn swap<T>(cell: &Cell<T>, value: Shared<T>) -> Shared<T> {
+        core::mem::replace(&mut *cell.lock().expect("no panic inside"), value)
     }
 
     pub(super) fn next_u8(counter: &AtomicU8) -> u8 {

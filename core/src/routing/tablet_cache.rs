@@ -29,6 +29,13 @@ pub enum Learned {
     UnknownTable,
 }
 
+impl Learned {
+    /// Whether it changed what is known.
+    pub const fn is_stored(self) -> bool {
+        matches!(self, Self::Added | Self::Replaced { .. })
+    }
+}
+
 /// Figures of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,6 +62,8 @@ pub(super) struct TabletCache {
     bytes_max: usize,
     stats: TabletStats,
     hand: Hand,
+    /// The cell of a chunk that was replaced, for the next one.
+    spare: Option<Shared<Chunk>>,
 }
 
 #[derive(Debug)]
@@ -78,6 +87,7 @@ impl TabletCache {
             bytes_max,
             stats,
             hand,
+            spare: None,
         }
     }
 
@@ -177,6 +187,7 @@ impl TabletCache {
         if let Some((kept, chunk)) = tail {
             kept.for_each(|at| pieces.push(|builder| builder.push_copy(&chunk, at)));
         }
+        drop(head);
         let chunks = pieces.done;
 
         let before = self.stats.cached;
@@ -187,7 +198,7 @@ impl TabletCache {
         let dropped = before.saturating_add(1).saturating_sub(self.stats.cached);
         if let ([slot], 1) = (affected, chunks.len()) {
             if let Some(chunk) = chunks.into_iter().next() {
-                slot.chunk.store(Shared::new(chunk));
+                self.swap(&slot.chunk, chunk);
             }
         } else {
             let end = affected.last().map_or(i64::MAX, |slot| slot.last);
@@ -226,6 +237,9 @@ impl TabletCache {
     /// others. Two rounds suffice unless readers mark faster than the hand goes or the bound is
     /// very small; after that nothing is spared.
     fn evict(&mut self, topology: &Topology, learned: (&Shared<TabletTable>, i64)) {
+        if self.stats.bytes <= self.bytes_max {
+            return;
+        }
         let chunks = self
             .tables
             .iter()
@@ -300,7 +314,25 @@ impl TabletCache {
     fn store(&mut self, cell: &Snapshot<Chunk>, old: &Chunk, new: Chunk) {
         self.discount(old);
         self.count(&new);
-        cell.store(Shared::new(new));
+        self.swap(cell, new);
+    }
+
+    /// Replaces a chunk in the cell that the last one left, and keeps the cell of this one. A cell
+    /// that a reader still holds is not used again.
+    fn swap(&mut self, cell: &Snapshot<Chunk>, new: Chunk) {
+        let mut spare = self.spare.take().unwrap_or_default();
+        let new = match Shared::get_mut(&mut spare) {
+            Some(place) => {
+                *place = new;
+                spare
+            }
+            None => Shared::new(new),
+        };
+        let mut old = cell.swap(new);
+        if let Some(chunk) = Shared::get_mut(&mut old) {
+            *chunk = Chunk::default();
+            self.spare = Some(old);
+        }
     }
 
     /// Takes chunks without tablets out of the directory.
@@ -683,6 +715,27 @@ mod tests {
             .zip(chunks(&table))
             .filter(|(a, b)| !Shared::ptr_eq(a, b));
         assert_eq!(changed.count(), 1);
+    }
+
+    /// Two cells take turns; one that a reader holds is left to it, with what it holds.
+    #[test]
+    fn a_replaced_chunk_leaves_its_cell_to_the_next() {
+        let known = topology(&[1, 2, 3]);
+        let mut cache = TabletCache::new(UNBOUND);
+        let table = cache.add_table(TABLE);
+        let mut learn = |version| {
+            cache.insert(TABLE, &learned(0, 10, version, &[1]), &known);
+            let slot = table.directory().slots[0].chunk.load();
+            (Shared::as_ptr(&slot), slot)
+        };
+        let cells: Vec<_> = (0..6).map(|version| learn(version).0).collect();
+        assert_eq!(cells[1..3], cells[3..5]);
+        assert_ne!(cells[1], cells[2]);
+
+        let (held_cell, held) = learn(6);
+        let later: Vec<_> = (7..12).map(|version| learn(version).0).collect();
+        assert!(!later.contains(&held_cell));
+        assert_eq!(held.tablets[0].version(), Some(TabletVersion::new(6)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod heap;
 pub mod load;
 pub mod ours;
 pub mod server;
+pub mod tablets;
 pub mod theirs;
 pub mod throughput;
 pub mod workload;

@@ -4,6 +4,7 @@
 //! cargo run -p messina-bench --profile bench -- counts           heap calls and instructions; gates
 //! cargo run -p messina-bench --profile bench -- counts --lower   the same; lowers the stored figures
 //! cargo run -p messina-bench --profile bench -- throughput       requests per second; informs
+//! cargo run -p messina-bench --profile bench -- tablets          memory and time of 100,000 tablets; gates
 //! cargo test -p messina-bench --profile bench                    20,000 reads, none lost or doubled
 //! ```
 //!
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use messina_bench::heap::Counting;
-use messina_bench::{counts, load, ours, server, throughput};
+use messina_bench::{counts, load, ours, server, tablets, throughput};
 
 #[global_allocator]
 static HEAP: Counting = Counting::new();
@@ -65,11 +66,15 @@ fn run(arguments: &[String]) -> Result<()> {
             no_optional_feature()?;
             counts::run(&std::env::current_exe()?, true, std::io::stdout())
         }
+        ("tablets", []) => {
+            no_optional_feature()?;
+            tablets::run(std::io::stdout())
+        }
         ("throughput", []) => {
             no_optional_feature()?;
             throughput::run(&std::env::current_exe()?, std::io::stdout())
         }
-        _ => bail!("usage: messina-bench counts [--lower] | throughput"),
+        _ => bail!("usage: messina-bench counts [--lower] | tablets | throughput"),
     }
 }
 

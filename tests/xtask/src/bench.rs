@@ -15,7 +15,8 @@ pub(crate) fn counts(context: &Context) -> Outcome {
     context
         .cargo(["test", "--locked", "-p", PACKAGE, "--profile", "bench"])
         .run_tests()?;
-    run(context, "counts")
+    run(context, "counts")?;
+    run(context, "tablets")
 }
 
 /// Requests per second beside another driver on the same server.
