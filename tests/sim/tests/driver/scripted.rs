@@ -2,111 +2,20 @@
 //! what seeds or reviews have found once.
 
 use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
-use core::task::Poll;
-use core::time::Duration;
 use std::rc::Rc;
 
 use messina_core::config::Config;
-use messina_core::drive::{Clock, Driver, NodeStatus, Prepared, Session, Timer, Transport, start};
+use messina_core::drive::{NodeStatus, Prepared};
 use messina_core::error::{Applied, Error};
 use messina_core::exec::kind::StatementKind;
 use messina_core::routing::{Reason, Source};
-use messina_core::target::Endpoint;
-use messina_core::wire::Consistency;
-use messina_sim::link::{Executor, Faults, SimTransport, Spawner, World};
-use messina_sim::node::{CqlError, Options};
+use messina_sim::node::CqlError;
+
+use crate::scene::{Scene, run};
 
 const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = \
     {'class': 'NetworkTopologyStrategy', 'replication_factor': 2}";
 const TABLE: &str = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
-
-/// A cluster of two nodes, and a session whose driver runs until it is told to be dropped.
-#[derive(Clone)]
-struct Scene {
-    world: World,
-    session: Session,
-    spawner: Spawner,
-    drops_driver_at: Rc<Cell<Option<u64>>>,
-}
-
-/// Runs `scenario`, at most for ten virtual minutes.
-fn run<F: Future<Output = ()> + 'static>(
-    seed: u64,
-    adjust: impl FnOnce(&mut Config),
-    scenario: impl FnOnce(Scene) -> F,
-) {
-    let mut options = Options::uniform(2, 1);
-    options.seed = seed;
-    let world = World::new(options.clone(), Faults::NONE);
-    let mut config = Config::server();
-    config.contact_points = (0..options.nodes.len())
-        .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
-        .collect();
-    config.consistency = Consistency::One;
-    adjust(&mut config);
-    let (session, driver) = start(config, SimTransport::new(&world), &mut Seed(seed)).unwrap();
-    let mut executor = Executor::new(&world, seed);
-    let scene = Scene {
-        world: world.clone(),
-        session,
-        spawner: executor.spawner(),
-        drops_driver_at: Rc::default(),
-    };
-    scene.spawner.spawn(drive(scene.clone(), driver));
-    executor.run(600_000_000, scenario(scene)).unwrap();
-}
-
-async fn drive(scene: Scene, mut driver: Driver<SimTransport>) {
-    let Scene {
-        world,
-        session,
-        spawner,
-        drops_driver_at,
-    } = scene;
-    drop(session);
-    let mut timer = SimTransport::new(&world).timer();
-    poll_fn(|cx| {
-        if let Some(at) = drops_driver_at.get() {
-            timer.arm(Some(messina_core::time::Instant::from_micros(at)));
-            if timer.poll_fired(cx).is_ready() {
-                return Poll::Ready(());
-            }
-        }
-        loop {
-            match driver.poll_next(cx) {
-                Poll::Ready(Some(connection)) => spawner.spawn(connection),
-                Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-    })
-    .await;
-}
-
-impl Scene {
-    /// Virtual time passes.
-    async fn pause(&self, micros: u64) {
-        let transport = SimTransport::new(&self.world);
-        let mut timer = transport.timer();
-        let pause = Duration::from_micros(micros);
-        timer.arm(Some(transport.clock().now().saturating_add(pause)));
-        poll_fn(|cx| timer.poll_fired(cx)).await;
-    }
-
-    fn open_connections(&self) -> usize {
-        self.world.with_cluster(|cluster| {
-            (0..cluster.node_count())
-                .map(|node| cluster.connection_count(node))
-                .sum()
-        })
-    }
-
-    fn table_exists(&self) -> bool {
-        self.world
-            .with_cluster(|cluster| !cluster.tablets("ks", "t").is_empty())
-    }
-}
 
 impl Scene {
     /// Makes the table and an insert of it.
@@ -375,24 +284,4 @@ fn a_route_tells_what_the_plan_was_made_of() {
             }
         },
     );
-}
-
-/// The driver's seed.
-struct Seed(u64);
-
-impl rand_core::TryRng for Seed {
-    type Error = core::convert::Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        Ok(self.0 as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        Ok(self.0)
-    }
-
-    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Self::Error> {
-        to.fill(self.0 as u8);
-        Ok(())
-    }
 }

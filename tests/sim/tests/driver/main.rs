@@ -1,0 +1,5 @@
+//! The whole driver under virtual time, without faults but those that a test sets.
+
+mod following;
+mod scene;
+mod scripted;
