@@ -244,7 +244,7 @@ pub struct Limits {
     pub nodes: u16,
     /// Bytes of learned tablets; the least used are dropped.
     pub tablet_bytes: usize,
-    /// Learned tablets that wait to be stored; more are dropped, the server repeats them.
+    /// Events and news of tablets that wait for the control plane; more are dropped.
     pub inbox: usize,
     /// Prepared statements that are kept; the least used are dropped.
     pub prepared_statements: usize,

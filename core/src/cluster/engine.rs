@@ -2,7 +2,7 @@
 //!
 //! Every input is followed by one walk over all parts ([`Engine::advance`]); what it finds to do it
 //! does, and a second walk at the same time finds nothing. Costs of an input are linear in the
-//! number of nodes; only learned tablets, which are frequent, skip the walk. Iteration order comes
+//! number of nodes; only news of tablets, which may be frequent, skip the walk. Iteration order comes
 //! from ids alone, chance from the seed alone.
 
 use crate::sorted::SortedMap;
@@ -18,12 +18,12 @@ use super::schema::Catalog;
 use super::settle::Settle;
 use super::status::Counters;
 use super::warnings::Warnings;
-use super::{Assignment, ConnectionId, Input, LearnedTablet, Output, QuestionId, SettleId};
+use super::{Assignment, ConnectionId, Input, Output, QuestionId, SettleId, TabletNews};
 use crate::config::Config;
 use crate::conn::extensions::Agreed;
 use crate::error::{ConfigProblem, Error, ErrorKind};
 use crate::rng::SmallRng;
-use crate::routing::{Learned, NodeIdx, PayloadKind, View, parse_payload};
+use crate::routing::{NodeIdx, TabletStore, View};
 use crate::sync::Shared;
 use crate::target::{Security, SteeringKind};
 use crate::time::Instant;
@@ -181,7 +181,7 @@ impl Engine {
             return;
         }
         match input {
-            Input::Learned(learned) => return self.handle_learned(now, &learned),
+            Input::Tablet(news) => return self.handle_tablet(now, news),
             Input::Resolved { id, result } => {
                 if let Some(contact) = &mut self.contact {
                     contact.handle_resolved(id, result);
@@ -213,6 +213,11 @@ impl Engine {
     /// The view as it was published last; one without nodes before that.
     pub fn view(&self) -> Shared<View> {
         self.published.clone()
+    }
+
+    /// Where the tablets go that answers bring.
+    pub fn tablets(&self) -> TabletStore {
+        self.catalog.writer.tablets().clone()
     }
 
     /// What is to be done outside, in order.
@@ -287,24 +292,15 @@ impl Engine {
         self.pools.iter().map(assignment).collect()
     }
 
-    fn handle_learned(&mut self, now: Instant, learned: &LearnedTablet) {
-        let kind = if learned.is_v2 {
-            PayloadKind::V2
-        } else {
-            PayloadKind::V1
-        };
-        match parse_payload(kind, &learned.payload) {
-            Ok(tablet) => {
-                let topology = self.catalog.writer.topology();
-                let unknown = |id| topology.node_by_host_id(id).is_none();
-                let names_unknown = tablet.replicas().iter().any(|r| unknown(r.host_id));
-                let stored = self.catalog.writer.learn(learned.table, &tablet);
-                if names_unknown && !matches!(stored, Learned::Unchanged) {
-                    self.control
-                        .note_change(super::discovery::Scope::TOPOLOGY, now, &mut self.rng);
-                }
+    fn handle_tablet(&mut self, now: Instant, news: TabletNews) {
+        match news {
+            TabletNews::UnknownHost => {
+                let scope = super::discovery::Scope::TOPOLOGY;
+                self.control.note_change(scope, now, &mut self.rng);
             }
-            Err(error) => self.warn(alloc::format!("a tablet was not learned: {error}")),
+            TabletNews::Refused(error) => {
+                self.warn(alloc::format!("a tablet was not learned: {error}"));
+            }
         }
     }
 

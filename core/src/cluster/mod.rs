@@ -12,6 +12,7 @@ mod dialing;
 mod discovery;
 mod engine;
 mod found;
+mod learning;
 mod links;
 mod nodes;
 mod pool;
@@ -36,12 +37,13 @@ use bytes::Bytes;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
 use crate::error::{Error, LinkError};
-use crate::routing::{NodeIdx, ShardIdx, TableRef, View};
+use crate::routing::{NodeIdx, ShardIdx, View};
 use crate::sync::Shared;
 use crate::target::{Name, Resolved, Target};
 use crate::wire::Opcode;
 
 pub use engine::Engine;
+pub use learning::{TabletNews, learn};
 pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};
 
 /// Names one connection of a session, from its first attempt to its end. Never reused.
@@ -112,8 +114,8 @@ pub enum Input {
         /// The body.
         body: Bytes,
     },
-    /// A tablet that a response carried.
-    Learned(LearnedTablet),
+    /// A response carried a tablet that the control plane must hear of.
+    Tablet(TabletNews),
     /// A statement of the user changed the schema; tell `id` when all nodes agree and the view is
     /// fresh.
     Settle {
@@ -122,17 +124,6 @@ pub enum Input {
     },
     /// The session ends.
     Shutdown,
-}
-
-/// A tablet payload as it came with a response.
-#[derive(Debug)]
-pub struct LearnedTablet {
-    /// The table that the statement was for.
-    pub table: TableRef,
-    /// Whether it is a payload of version 2.
-    pub is_v2: bool,
-    /// The payload's value, undecoded.
-    pub payload: Bytes,
 }
 
 /// What is to be done outside.

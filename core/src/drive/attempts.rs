@@ -12,7 +12,6 @@ use super::cell::Cell;
 use super::exchange::{Exchange, Exchanged};
 use super::outgoing::{Body, Content, Outgoing};
 use super::rows::{Decoded, QueryResult, RequestInfo};
-use crate::cluster::LearnedTablet;
 use crate::cluster::prepared::ResultShape;
 use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, check_request_len};
@@ -186,20 +185,15 @@ impl Outgoing<'_> {
         };
         let decoded = QueryResult::decode(ran.answer, ran.cell.agreed(), prepared, info);
         // A response that cannot be read belongs to a request that was answered well.
-        let Decoded { result, payload } = decoded.map_err(|error| {
+        let Decoded { result, tablet } = decoded.map_err(|error| {
             let shard = info.shard.map(ShardIdx::value);
             let attempt = info.attempts.saturating_sub(1);
             error
                 .with_applied(Applied::Unknown)
                 .at(Some(info.node.value()), shard, attempt)
         })?;
-        if let (Some(payload), Some(table)) = (payload, self.learns_for()) {
-            let (is_v2, payload) = (payload.is_v2, payload.value);
-            self.hub.learn(LearnedTablet {
-                table,
-                is_v2,
-                payload,
-            });
+        if let (Some(tablet), Some(table)) = (tablet, self.learns_for()) {
+            self.hub.learn(table, tablet);
         }
         Ok(result)
     }

@@ -51,13 +51,7 @@ pub fn start<T: Transport>(
     );
     let session_id = uuid::Builder::from_random_bytes(random_bytes(&mut rng)).into_uuid();
     let handshake = handshake(&config, session_id);
-    let hub = Shared::new(Hub::new(
-        config,
-        clock,
-        engine.view(),
-        engine.status(),
-        rng.next_u64(),
-    ));
+    let hub = Shared::new(Hub::new(config, clock, &engine, rng.next_u64()));
     let session = Session::new(Shared::clone(&hub));
     let timer = transport.timer();
     let driver = Driver {
@@ -209,7 +203,7 @@ impl<T: Transport> Driver<T> {
                 Input::Closed { id, error }
             }
             Report::Event(id, body) => Input::Event { id, body },
-            Report::Learned(tablet) => Input::Learned(tablet),
+            Report::Tablet(news) => Input::Tablet(news),
             Report::Settle(id) => Input::Settle { id },
             Report::Shutdown => {
                 self.end(session_closed(), true);

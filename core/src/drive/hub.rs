@@ -1,7 +1,7 @@
 //! What a session's handles, futures, tasks and driver share.
 //!
 //! The data plane reads immutable snapshots (the view, the pools) and locks nothing here. Reports
-//! to the control plane go through one bounded queue; learned tablets and events are dropped when
+//! to the control plane go through one bounded queue; news of tablets and events are dropped when
 //! it is full, because the server repeats the ones and a refresh makes up for the others.
 
 use alloc::collections::VecDeque;
@@ -14,11 +14,15 @@ use bytes::Bytes;
 use super::cell::Cell;
 use super::transport::Clock;
 use crate::cluster::prepared::PreparedCache;
-use crate::cluster::{Assignment, ConnectionId, LearnedTablet, SettleId, Status as Summary};
+use crate::cluster::{
+    Assignment, ConnectionId, Engine, SettleId, Status as Summary, TabletNews, learn,
+};
 use crate::config::Config;
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::rng::mix;
-use crate::routing::{Load, NodeIdx, ShardIdx, View};
+use crate::routing::{
+    LearnedTablet, Load, NodeIdx, PayloadError, ShardIdx, TableRef, TabletStore, View,
+};
 use crate::sorted::sort_few;
 use crate::sync::{Gauge, Mutex, Shared, Snapshot, assert_unlocked};
 
@@ -29,7 +33,7 @@ pub(super) enum Report {
     ConnectFailed(ConnectionId, Error),
     Closed(ConnectionId, Error),
     Event(ConnectionId, Bytes),
-    Learned(LearnedTablet),
+    Tablet(TabletNews),
     Settle(SettleId),
     Shutdown,
 }
@@ -39,6 +43,7 @@ pub(crate) struct Hub {
     config: Shared<Config>,
     clock: Shared<dyn Clock>,
     view: Snapshot<View>,
+    tablets: TabletStore,
     pools: Snapshot<Pools>,
     summary: Snapshot<Summary>,
     seed: u64,
@@ -81,8 +86,7 @@ impl Hub {
     pub(super) fn new(
         config: Shared<Config>,
         clock: Shared<dyn Clock>,
-        view: Shared<View>,
-        summary: Summary,
+        engine: &Engine,
         seed: u64,
     ) -> Self {
         let prepared = PreparedCache::new(config.limits.prepared_statements, mix(seed));
@@ -95,9 +99,10 @@ impl Hub {
         Self {
             config,
             clock,
-            view: Snapshot::new(view),
+            view: Snapshot::new(engine.view()),
+            tablets: engine.tablets(),
             pools: Snapshot::new(Shared::new(Pools::default())),
-            summary: Snapshot::new(Shared::new(summary)),
+            summary: Snapshot::new(Shared::new(engine.status())),
             seed,
             draws: Gauge::default(),
             prepared: Mutex::new(prepared),
@@ -159,7 +164,7 @@ impl Hub {
     /// Tells the control plane.
     pub(super) fn report(&self, report: Report) {
         assert_unlocked();
-        let droppable = matches!(report, Report::Event(..) | Report::Learned(_));
+        let droppable = matches!(report, Report::Event(..) | Report::Tablet(_));
         let max = self.config.limits.inbox;
         let outcome = self.inbox.with(|inbox| {
             if droppable && inbox.droppable >= max {
@@ -179,7 +184,7 @@ impl Hub {
         let waker = cx.waker().clone();
         let outcome = self.inbox.with(|inbox| match inbox.queue.pop_front() {
             Some(report) => {
-                if matches!(report, Report::Event(..) | Report::Learned(_)) {
+                if matches!(report, Report::Event(..) | Report::Tablet(_)) {
                     inbox.droppable = inbox.droppable.saturating_sub(1);
                 }
                 (Some(report), Some(waker))
@@ -192,8 +197,14 @@ impl Hub {
         }
     }
 
-    pub(crate) fn learn(&self, tablet: LearnedTablet) {
-        self.report(Report::Learned(tablet));
+    /// Stores the tablet of an answer to a statement on this table.
+    pub(crate) fn learn(&self, table: TableRef, read: Result<LearnedTablet, PayloadError>) {
+        let news = self
+            .view
+            .with(|view| learn(&self.tablets, view, table, read));
+        if let Some(news) = news {
+            self.report(Report::Tablet(news));
+        }
     }
 
     /// The reports that nobody will take any more.
@@ -546,7 +557,7 @@ mod tests {
         let (none, plain) = (SteeringKind::None, Security::Plain);
         let engine = Engine::new(Shared::clone(&config), none, plain, 1, Instant::ZERO);
         let clock: Shared<dyn Clock> = Shared::new(Stopped);
-        Hub::new(config, clock, engine.view(), engine.status(), 1)
+        Hub::new(config, clock, &engine, 1)
     }
 
     fn waiting(hub: &Hub) -> (usize, usize) {

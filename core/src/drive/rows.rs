@@ -15,7 +15,7 @@ use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, Body};
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
 use crate::exec::paging::PagingState;
-use crate::routing::{NodeIdx, ShardIdx};
+use crate::routing::{LearnedTablet, NodeIdx, PayloadError, PayloadKind, ShardIdx, parse_payload};
 use crate::types::{ColumnSpec, ColumnType, DecodeRow, ResultMetadata, RowError};
 use crate::wire::response::{
     Extras, ResultBody, RowsContent, RowsIter, RowsMetadata, SchemaChange,
@@ -60,16 +60,11 @@ struct RowsPart {
     paging_state: Option<PagingState>,
 }
 
-/// A tablet payload found in a response.
-pub(super) struct Payload {
-    pub(super) is_v2: bool,
-    pub(super) value: Bytes,
-}
-
 /// A result and what came with it for others.
 pub(super) struct Decoded {
     pub(super) result: QueryResult,
-    pub(super) payload: Option<Payload>,
+    /// The tablet that it told.
+    pub(super) tablet: Option<Result<LearnedTablet, PayloadError>>,
 }
 
 impl QueryResult {
@@ -86,7 +81,7 @@ impl QueryResult {
         }
         let mut reader = Reader::new(answer.body.as_slice());
         let extras = Extras::parse(answer.flags, &mut reader)?;
-        let payload = payload(&extras, agreed);
+        let tablet = tablet(&extras, agreed);
         let warnings = extras.warnings.iter().map(String::from).collect();
         let tracing_id = extras.trace_id;
         let body = ResultBody::parse(&agreed.dialect(), &mut reader)?;
@@ -107,7 +102,7 @@ impl QueryResult {
             ResultBody::SchemaChange(SchemaChange { .. }) => info.schema_changed = true,
             _ => {}
         }
-        info.tablet_learned = payload.is_some();
+        info.tablet_learned = tablet.is_some();
         let result = Self {
             body: answer.body,
             flags: answer.flags,
@@ -117,7 +112,7 @@ impl QueryResult {
             keyspace_set,
             info,
         };
-        Ok(Decoded { result, payload })
+        Ok(Decoded { result, tablet })
     }
 
     /// Whether the statement returned rows, none included.
@@ -256,17 +251,14 @@ fn columns(
     }
 }
 
-fn payload(extras: &Extras<'_>, agreed: &Agreed) -> Option<Payload> {
-    let (name, is_v2) = match agreed.tablets {
-        TabletsRouting::V2 => ("tablets-routing-v2", true),
-        TabletsRouting::V1 => ("tablets-routing-v1", false),
+fn tablet(extras: &Extras<'_>, agreed: &Agreed) -> Option<Result<LearnedTablet, PayloadError>> {
+    let kind = match agreed.tablets {
+        TabletsRouting::V2 => PayloadKind::V2,
+        TabletsRouting::V1 => PayloadKind::V1,
         TabletsRouting::Off => return None,
     };
-    let value = extras.custom_payload.get(name)?;
-    Some(Payload {
-        is_v2,
-        value: Bytes::copy_from_slice(value),
-    })
+    let value = extras.custom_payload.get(kind.key())?;
+    Some(parse_payload(kind, value))
 }
 
 fn paging_state(bytes: &[u8]) -> PagingState {

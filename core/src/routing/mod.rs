@@ -1,9 +1,10 @@
 //! Where a request should go: tokens, shards, tablets, the vnode ring and the planner.
 //!
-//! Two sides. The control plane owns a [`ViewWriter`], tells it what it discovered (nodes,
-//! keyspaces, learned tablets) and publishes [`View`]s. The data plane reads the current view:
-//! a bound key becomes a [`Token`], [`plan`] turns it into targets and [`probe`] into the version
-//! block of the request. Readers never lock, and nothing here knows of connections, time or I/O.
+//! Two sides. The control plane owns a [`ViewWriter`], tells it what it discovered (nodes and
+//! keyspaces) and publishes [`View`]s. The data plane reads the current view: a bound key becomes
+//! a [`Token`], [`plan`] turns it into targets and [`probe`] into the version block of the request;
+//! tablets that answers bring go into the [`TabletStore`], the one thing with a lock here. Readers
+//! never lock, and nothing here knows of connections, time or I/O.
 //!
 //! Facts of the protocol: ScyllaDB's documents on sharding and on the tablet routing extensions;
 //! the placement rules of the replication strategies are Cassandra's.
@@ -27,6 +28,7 @@ mod shard;
 mod tablet;
 mod tablet_cache;
 mod tablet_payload;
+mod tablet_store;
 mod tablet_table;
 mod token;
 mod topology;
@@ -40,6 +42,7 @@ pub use shard::{PortRange, ShardIdx, ShardMap, ShardMapError, SourcePorts};
 pub use tablet::{LearnedReplica, LearnedTablet, TabletVersion, VersionBlock};
 pub use tablet_cache::{Learned, TabletStats};
 pub use tablet_payload::{PayloadError, PayloadKind, parse_payload};
+pub use tablet_store::TabletStore;
 pub use token::{KeyError, KeyHasher, KeyShape, Partitioner, Token};
 pub use topology::{DcIdx, Node, NodeIdx, NodeSpec, NodesChange, RackIdx, Topology};
 pub use view::{KeyspaceConsistency, Table, TableRef, View, probe};

@@ -24,12 +24,11 @@ pub enum PayloadKind {
 }
 
 impl PayloadKind {
-    /// The kind that a key of the custom payload names, if it is one of the two.
-    pub fn from_key(key: &str) -> Option<Self> {
-        match key {
-            "tablets-routing-v1" => Some(Self::V1),
-            "tablets-routing-v2" => Some(Self::V2),
-            _ => None,
+    /// Its key in the custom payload.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::V1 => "tablets-routing-v1",
+            Self::V2 => "tablets-routing-v2",
         }
     }
 }
@@ -350,14 +349,7 @@ mod tests {
 
     #[test]
     fn keys_name_the_kind() {
-        assert_eq!(
-            PayloadKind::from_key("tablets-routing-v1"),
-            Some(PayloadKind::V1)
-        );
-        assert_eq!(
-            PayloadKind::from_key("tablets-routing-v2"),
-            Some(PayloadKind::V2)
-        );
-        assert_eq!(PayloadKind::from_key("tablets-routing-v3"), None);
+        assert_eq!(PayloadKind::V1.key(), "tablets-routing-v1");
+        assert_eq!(PayloadKind::V2.key(), "tablets-routing-v2");
     }
 }

@@ -163,6 +163,14 @@ impl View {
         }
     }
 
+    /// Whether exactly this tablet of the table was learned.
+    pub(super) fn holds(&self, handle: TableRef, learned: &LearnedTablet) -> bool {
+        match self.table(handle).map(|table| &table.placement) {
+            Some(Placement::Tablets(tablets, _)) => tablets.holds(learned, &self.topology),
+            _ => false,
+        }
+    }
+
     pub(super) fn ring(&self, strategy: usize) -> Option<&RingReplicas> {
         self.rings.get(strategy)?.as_deref()
     }

@@ -6,7 +6,8 @@
 //! [`RoutingLimits`]; what does not fit is left out and counted.
 
 use super::ring::{ReplicationStrategy, Ring, RingReplicas};
-use super::tablet_cache::{Learned, TabletCache, TabletStats};
+use super::tablet_cache::{Learned, TabletStats};
+use super::tablet_store::TabletStore;
 use super::topology::NodeFlags;
 use super::view::{KeyspaceConsistency, Placement, Schema, Table, TableRef, View};
 use super::{LearnedTablet, NodeIdx, NodeSpec, NodesChange, Partitioner, ShardMap, Topology};
@@ -86,7 +87,7 @@ pub struct ViewWriter {
     keyspaces: SortedMap<Box<str>, Keyspace>,
     slots: Vec<TableSlot>,
     free_slots: Vec<u32>,
-    cache: TabletCache,
+    tablets: TabletStore,
     refused_tables: usize,
     /// What was published last, with the changes since then not in it.
     published: View,
@@ -111,6 +112,7 @@ impl ViewWriter {
     /// Knows nothing yet. The seed makes the table of host ids unpredictable to peers.
     pub fn new(limits: RoutingLimits, seed: u64) -> Self {
         let topology = Shared::new(Topology::new(seed));
+        let tablets = TabletStore::new(limits.tablet_bytes_max, topology.clone());
         let published = View {
             topology: topology.clone(),
             schema: Shared::new(Schema::default()),
@@ -123,7 +125,7 @@ impl ViewWriter {
             keyspaces: SortedMap::new(),
             slots: Vec::new(),
             free_slots: Vec::new(),
-            cache: TabletCache::new(limits.tablet_bytes_max),
+            tablets,
             refused_tables: 0,
             published,
             is_schema_dirty: false,
@@ -139,7 +141,7 @@ impl ViewWriter {
         }
         self.topology = Shared::new(topology);
         if !(change.added.is_empty() && change.removed.is_empty()) {
-            self.cache.refresh(&self.topology);
+            self.tablets.set_topology(&self.topology);
         }
         change
     }
@@ -236,7 +238,7 @@ impl ViewWriter {
                 self.remove_table(&name, &table.name);
                 self.put_table(&name, table);
             } else if has_tablets {
-                self.cache.clear_table(place as usize);
+                self.tablets.clear_table(place as usize);
             }
         }
     }
@@ -288,10 +290,14 @@ impl ViewWriter {
         }
     }
 
-    /// Stores a tablet that a response to a statement on this table brought. Readers of all
-    /// views that have the table see it at once.
-    pub fn learn(&mut self, table: TableRef, learned: &LearnedTablet) -> Learned {
-        self.cache.insert(table, learned, &self.topology)
+    /// Stores a tablet; see [`TabletStore::learn`].
+    pub fn learn(&self, table: TableRef, learned: &LearnedTablet) -> Learned {
+        self.tablets.learn(&self.published, table, learned)
+    }
+
+    /// Where callers put the tablets that their answers bring.
+    pub const fn tablets(&self) -> &TabletStore {
+        &self.tablets
     }
 
     /// The view of all that was told so far.
@@ -320,8 +326,8 @@ impl ViewWriter {
     }
 
     /// Figures of the tablet cache.
-    pub const fn tablet_stats(&self) -> TabletStats {
-        self.cache.stats()
+    pub fn tablet_stats(&self) -> TabletStats {
+        self.tablets.stats()
     }
 
     /// Tables left out at the last schema because there were too many.
@@ -405,7 +411,7 @@ impl ViewWriter {
         let slot = self.slots.get_mut(place as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
         let handle = TableRef::new(place, slot.generation);
-        slot.tablets = has_tablets.then(|| self.cache.add_table(handle));
+        slot.tablets = has_tablets.then(|| self.tablets.add_table(handle));
         Some(place)
     }
 
@@ -414,7 +420,7 @@ impl ViewWriter {
             slot.tablets = None;
             self.free_slots.push(place);
         }
-        self.cache.remove_table(place as usize);
+        self.tablets.remove_table(place as usize);
     }
 }
 

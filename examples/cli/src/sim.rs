@@ -1,8 +1,6 @@
 //! `messina sim`: the simulated cluster as a server.
 
-mod tls;
-
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use std::io::Write;
 
 use messina_sim::node::{Credentials, NodeOptions, Options, TabletsMode};
@@ -11,7 +9,6 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::interrupt::interrupted;
-use tls::TlsArguments;
 
 /// Options of `messina sim`.
 #[derive(Debug, clap::Args)]
@@ -51,8 +48,15 @@ pub(crate) struct SimArguments {
     /// Password of the user
     #[arg(long, env = "MESSINA_PASSWORD", hide_env_values = true)]
     password: Option<String>,
-    #[command(flatten)]
-    tls: TlsArguments,
+    /// Serve TLS
+    #[arg(long)]
+    tls: bool,
+    /// Certificate to serve TLS with
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<std::path::PathBuf>,
+    /// Key of the certificate
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<std::path::PathBuf>,
     /// Answer every request alike, for benchmarks
     #[arg(long)]
     lean: bool,
@@ -68,24 +72,15 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
         "cannot listen on {} port {}",
         arguments.host, arguments.port
     );
-    let started = match arguments.tls.options()? {
-        Some(tls) => SimServer::start_tls(options, tls).await,
-        None => SimServer::start(options).await,
-    };
-    let server = started.map_err(|error| Failure::io(&place, &error))?;
-    // Removed at the end of this function, however that comes.
-    let ca = tls::CaFile::of(&server)?;
-    let mut ready = json!({
+    let server = SimServer::start(options)
+        .await
+        .map_err(|error| Failure::io(&place, &error))?;
+    let contact: Vec<_> = server.contacts().iter().map(ToString::to_string).collect();
+    let ready = json!({
         "ready": true,
-        "contact": texts(server.contacts()),
+        "contact": contact,
         "control": server.control().to_string(),
     });
-    if let Some(ca) = &ca {
-        ready["ca"] = ca.path().into();
-    }
-    if arguments.tls.is_beside() {
-        ready["contact_tls"] = texts(&server.tls_contacts()).into();
-    }
     let end = interrupted();
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{ready}")
@@ -97,14 +92,13 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn texts(addresses: &[SocketAddr]) -> Vec<String> {
-    addresses.iter().map(ToString::to_string).collect()
-}
-
 fn options(arguments: &SimArguments) -> Result<Options, Failure> {
-    if arguments.lean {
-        let message = "the simulated cluster has no lean answers in this version";
-        return Err(Failure::usage(message));
+    let wants_tls = arguments.tls || arguments.tls_cert.is_some() || arguments.tls_key.is_some();
+    for (wanted, what) in [(wants_tls, "TLS"), (arguments.lean, "lean answers")] {
+        if wanted {
+            let message = format!("the simulated cluster has no {what} in this version");
+            return Err(Failure::usage(message));
+        }
     }
     let mut options = Options::uniform(usize::from(arguments.nodes), arguments.shards);
     if !arguments.dc.is_empty() {

@@ -5,12 +5,10 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-use bytes::Bytes;
-
 use super::answers;
 use super::world::{Behaviour, World, config, node, peer_row};
-use crate::cluster::{Input, LearnedTablet, SettleId};
-use crate::routing::Token;
+use crate::cluster::{Input, SettleId, learn};
+use crate::routing::{PayloadKind, Token, parse_payload};
 
 fn three() -> World {
     let mut world = World::new(vec![node(1), node(2), node(3)], config("10.0.0.1"));
@@ -365,12 +363,13 @@ fn learned_tablets_are_kept_and_unknown_hosts_cause_one_reading() {
     let payload = answers::bytes(&std::format!(
         "00000008 0000000000000000 00000008 0000000000000064 00000044 {list} 00000008 0123456789abcdef"
     ));
-    for _ in 0..100 {
-        world.input(Input::Learned(LearnedTablet {
-            table: handle,
-            is_v2: true,
-            payload: Bytes::from(payload.clone()),
-        }));
+    let tablets = world.engine.tablets();
+    let mut tell = |payload: &[u8]| {
+        let read = parse_payload(PayloadKind::V2, payload);
+        learn(&tablets, &view, handle, read).map(|news| world.input(Input::Tablet(news)))
+    };
+    for nth in 0..100 {
+        assert_eq!(tell(&payload).is_some(), nth == 0);
     }
     let tablet = view.tablet(handle, Token::new(5)).unwrap();
     let hosts: Vec<u128> = tablet
@@ -379,16 +378,12 @@ fn learned_tablets_are_kept_and_unknown_hosts_cause_one_reading() {
         .map(|r| r.host_id.as_u128())
         .collect();
     assert_eq!(hosts, [2, 9]);
-    world.run_secs(5);
-    assert_eq!(world.count_statements("system.peers"), 1);
     // Rubbish is reported once and changes nothing.
     for _ in 0..3 {
-        world.input(Input::Learned(LearnedTablet {
-            table: handle,
-            is_v2: true,
-            payload: Bytes::from_static(b"\0\0"),
-        }));
+        assert!(tell(b"\0\0").is_some());
     }
+    world.run_secs(5);
+    assert_eq!(world.count_statements("system.peers"), 1);
     let said = world
         .warnings
         .iter()

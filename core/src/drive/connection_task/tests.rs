@@ -214,7 +214,7 @@ impl Bench {
             now,
         );
         let clock: Shared<dyn Clock> = Shared::new(transport.clock());
-        let hub = Shared::new(Hub::new(config, clock, engine.view(), engine.status(), 1));
+        let hub = Shared::new(Hub::new(config, clock, &engine, 1));
         let target = Target {
             endpoint: crate::target::Endpoint::Addr(([127, 0, 0, 1], 9042).into()),
             steering: crate::target::Steering::None,

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use messina_core::Shared;
 use messina_core::cluster::{
-    Assignment, ConnectionId, Engine, Input as Happened, LearnedTablet, LookupId, Output,
-    QuestionId, SettleId,
+    Assignment, ConnectionId, Engine, Input as Happened, LookupId, Output, QuestionId, SettleId,
+    learn,
 };
 use messina_core::config::{Config, PoolSize};
 use messina_core::conn::Answer;
 use messina_core::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
-use messina_core::routing::View;
+use messina_core::routing::{PayloadKind, View, parse_payload};
 use messina_core::target::{Endpoint, Resolved, Security, Steering, SteeringKind, Target as Place};
 use messina_core::time::Instant;
 use messina_core::wire::{Opcode, ProtocolVersion};
@@ -312,18 +312,19 @@ impl Play {
             return;
         }
         let table = input.pick(&handles);
-        let is_v2 = !input.one_in(4);
+        let kind = match input.one_in(4) {
+            true => PayloadKind::V1,
+            false => PayloadKind::V2,
+        };
         let golden = &by_name("void with tablet routing, version 2").bytes()[26..166];
         let payload = match input.byte() % 2 {
             0 => golden,
             _ => input.short(),
         };
-        let payload = Bytes::copy_from_slice(payload);
-        self.happen(Happened::Learned(LearnedTablet {
-            table,
-            is_v2,
-            payload,
-        }));
+        let read = parse_payload(kind, payload);
+        if let Some(news) = learn(&self.engine.tablets(), &self.view, table, read) {
+            self.happen(Happened::Tablet(news));
+        }
     }
 
     /// The cluster becomes another one.

@@ -80,7 +80,10 @@ fn response(bytes: &[u8]) {
         return;
     };
     for (name, payload) in extras.custom_payload.iter() {
-        if let (Some(kind), Some(payload)) = (PayloadKind::from_key(name), payload)
+        let kind = [PayloadKind::V1, PayloadKind::V2]
+            .into_iter()
+            .find(|kind| kind.key() == name);
+        if let (Some(kind), Some(payload)) = (kind, payload)
             && let Ok(tablet) = parse_payload(kind, payload)
         {
             assert!(tablet.first_exclusive() < tablet.last_inclusive());
