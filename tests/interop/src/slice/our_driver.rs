@@ -6,6 +6,7 @@
 //! nothing may follow it.
 
 mod alter;
+mod batches;
 mod conditional;
 mod load;
 mod paging;
@@ -78,6 +79,7 @@ impl Trial {
             }
         }
         self.step(report, "conditional writes", conditional::run);
+        self.step(report, "batches", batches::run);
         self.step(
             report,
             "values of every type, as the node sees them",

@@ -60,7 +60,7 @@ pub(super) async fn run(session: Session) -> Result<String> {
         .query("SELECT id FROM driver.conditional", ())
         .await?;
     ensure!(
-        plain.was_applied().is_none() && plain.row_count() == 1,
+        plain.applied().is_none() && plain.row_count() == 1,
         "left: {plain:?}"
     );
     Ok("applied and refused, prepared and not, with what stood there before".to_owned())
@@ -68,7 +68,7 @@ pub(super) async fn run(session: Session) -> Result<String> {
 
 /// Checks `[applied]` and the names of the columns behind it.
 pub(super) fn expect(result: &QueryResult, applied: bool, columns: &[&str]) -> Result<()> {
-    let found = result.was_applied().context("no [applied]")?;
+    let found = result.applied().context("no [applied]")?;
     let names: Vec<&str> = result
         .columns()
         .iter()
