@@ -2,6 +2,7 @@
 //!
 //! - [`cassandra`] lays out, starts, watches and stops one real Apache Cassandra node, whose jars
 //!   [`maven`] brings.
+//! - [`capture`] records by hand what a driver and a server say to each other.
 //! - [`python`] keeps a virtual environment with a foreign driver and with the data file that
 //!   [`airports`] reads.
 //! - [`command`] runs the `messina` command from outside, as a person would.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod airports;
+pub mod capture;
 pub mod cassandra;
 pub mod command;
 pub mod maven;

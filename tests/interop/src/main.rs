@@ -5,12 +5,13 @@
 
 #![forbid(unsafe_code)]
 
-use core::time::Duration;
+use core::{net::SocketAddr, time::Duration};
 use std::{io::Read as _, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use messina_interop::{
+    capture::{Capture, exchange},
     cassandra::{Cassandra, Options},
     maven, probe, process,
     python::Python,
@@ -32,6 +33,8 @@ struct Arguments {
 enum Task {
     /// Start one Apache Cassandra node, print one JSON line when it is ready, and stop it.
     Cassandra(CassandraArguments),
+    /// Record what drivers and a server say to each other, until the end of standard input.
+    Capture(CaptureArguments),
     /// Fetch what the others need (Cassandra's jars, the Python packages) and end.
     Setup,
     /// Our command against Cassandra, a foreign driver against `messina sim`.
@@ -58,6 +61,19 @@ struct CassandraArguments {
     /// The largest heap, in MiB.
     #[arg(long, default_value_t = 768)]
     heap: u32,
+}
+
+#[derive(Debug, Args)]
+struct CaptureArguments {
+    /// The server, ADDRESS:PORT.
+    #[arg(long)]
+    server: SocketAddr,
+    /// The file to write.
+    #[arg(long)]
+    out: PathBuf,
+    /// Let our own driver have its exchange with the server, then end.
+    #[arg(long)]
+    ours: bool,
 }
 
 #[derive(Debug, Args)]
@@ -93,6 +109,7 @@ fn run(arguments: Arguments) -> Result<bool> {
     let target = Target::find()?;
     match arguments.task {
         Task::Cassandra(arguments) => cassandra(&target, &arguments).map(|()| true),
+        Task::Capture(arguments) => capture(&arguments).map(|()| true),
         Task::Setup => {
             maven::Jars::fetch(&target, maven::CASSANDRA_VERSION)?;
             Python::prepare(&target)?;
@@ -139,6 +156,16 @@ fn cassandra(target: &Target, arguments: &CassandraArguments) -> Result<()> {
     let ended = json!({ "stop_seconds": stopped.seconds, "killed": stopped.killed,
         "peak_memory_bytes": memory });
     say(ended);
+    Ok(())
+}
+
+fn capture(arguments: &CaptureArguments) -> Result<()> {
+    let capture = Capture::start(arguments.server, &arguments.out)?;
+    say(json!({ "ready": true, "contact": [capture.address().to_string()] }));
+    if arguments.ours {
+        return exchange::run(capture.address());
+    }
+    wait_for_end_of_input();
     Ok(())
 }
 
