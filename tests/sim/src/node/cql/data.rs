@@ -267,13 +267,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn batch(&mut self) -> Result<TextBatch> {
-        let kind = if self.word("counter") {
-            BatchKind::Counter
-        } else if self.word("unlogged") {
-            BatchKind::Unlogged
-        } else {
-            BatchKind::Logged
-        };
+        let counter = self.word("counter");
+        if !counter {
+            self.word("unlogged");
+        }
         self.expect_word("batch")?;
         let using = self.using()?;
         let mut statements = Vec::new();
@@ -294,7 +291,7 @@ impl Parser<'_> {
             while self.symbol(";") {}
         }
         Ok(TextBatch {
-            kind,
+            counter,
             using,
             statements,
         })
