@@ -176,6 +176,8 @@ pub enum ConfigProblem {
     Keyspace,
     /// A limit or timeout outside its range.
     OutOfRange,
+    /// Certificates or keys that cannot be used.
+    Tls,
 }
 
 /// The part of an error that needs the heap.
@@ -466,6 +468,7 @@ impl fmt::Display for Summary {
                 ConfigProblem::ContactPoint => "not a usable contact point",
                 ConfigProblem::Keyspace => "not a keyspace name",
                 ConfigProblem::OutOfRange => "a setting is out of its range",
+                ConfigProblem::Tls => "TLS cannot be set up",
             },
             ErrorKind::Bug => "bug in messina",
         };
@@ -519,6 +522,7 @@ impl From<ParseError> for Error {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkError {
     kind: LinkErrorKind,
+    tls: Option<TlsFailure>,
     os_code: i32,
 }
 
@@ -536,7 +540,7 @@ pub enum LinkErrorKind {
     Unreachable,
     /// No answer in time.
     TimedOut,
-    /// TLS failed: certificate, name, or protocol.
+    /// TLS failed: certificate, name, or protocol; [`LinkError::tls_failure`] tells which.
     Tls,
     /// The wished source port is taken.
     PortInUse,
@@ -546,6 +550,43 @@ pub enum LinkErrorKind {
     ClosedByUs,
     /// The platform said something else.
     Other,
+}
+
+/// Why TLS failed, as far as a transport can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum TlsFailure {
+    /// The certificate is not valid any more, by the local clock.
+    Expired,
+    /// The certificate is not valid yet, by the local clock.
+    NotYetValid,
+    /// No trusted authority has signed the certificate.
+    UnknownIssuer,
+    /// The certificate is for other names or addresses.
+    NameMismatch,
+    /// The certificate is unusable in another way: signature, purpose, encoding, revoked.
+    BadCertificate,
+    /// What the peer sent is not TLS.
+    NotTls,
+    /// No protocol version or cipher is common to both.
+    NothingInCommon,
+    /// The peer refused: it may want a certificate of ours, or another one.
+    RefusedByPeer,
+}
+
+impl fmt::Display for TlsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the certificate has expired",
+            Self::NotYetValid => "the certificate is not valid yet",
+            Self::UnknownIssuer => "the certificate's issuer is not trusted",
+            Self::NameMismatch => "the certificate is for another name or address",
+            Self::BadCertificate => "the certificate is not usable",
+            Self::NotTls => "the peer does not speak TLS",
+            Self::NothingInCommon => "no protocol version or cipher in common",
+            Self::RefusedByPeer => "the peer refused",
+        })
+    }
 }
 
 impl LinkError {
@@ -558,17 +599,34 @@ impl LinkError {
 
     /// An error of this kind.
     pub const fn new(kind: LinkErrorKind) -> Self {
-        Self { kind, os_code: 0 }
+        Self::with_os_code(kind, 0)
+    }
+
+    /// TLS failed for this reason.
+    pub const fn tls(why: TlsFailure) -> Self {
+        Self {
+            tls: Some(why),
+            ..Self::new(LinkErrorKind::Tls)
+        }
     }
 
     /// The same with the platform's own error number.
     pub const fn with_os_code(kind: LinkErrorKind, os_code: i32) -> Self {
-        Self { kind, os_code }
+        Self {
+            kind,
+            tls: None,
+            os_code,
+        }
     }
 
     /// The kind.
     pub const fn kind(self) -> LinkErrorKind {
         self.kind
+    }
+
+    /// Why TLS failed, for [`LinkErrorKind::Tls`] where the transport can tell.
+    pub const fn tls_failure(self) -> Option<TlsFailure> {
+        self.tls
     }
 
     /// The platform's own error number, if it gave one.
@@ -595,6 +653,9 @@ impl fmt::Display for LinkError {
             LinkErrorKind::ClosedByUs => "closed by this side",
             LinkErrorKind::Other => "link failed",
         })?;
+        if let Some(why) = self.tls {
+            return write!(f, ": {why}");
+        }
         match self.os_code() {
             Some(code) => write!(f, " (os error {code})"),
             None => Ok(()),

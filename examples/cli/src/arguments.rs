@@ -1,5 +1,7 @@
 //! The command line: subcommands and the options they share.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArguments;
@@ -7,6 +9,7 @@ use crate::demo::DemoArguments;
 use crate::failure::Failure;
 use crate::inspect::InspectArguments;
 use crate::query::QueryArguments;
+use crate::route::RouteArguments;
 use crate::sim::SimArguments;
 
 /// A CQL driver at work: try it, ask a cluster, or start a simulated one.
@@ -29,6 +32,9 @@ pub(crate) enum Command {
     Query(QueryArguments),
     /// Show the cluster and how it is connected
     Inspect(InspectArguments),
+    /// Explain where a statement would go, and why
+    #[command(after_help = crate::route::EXAMPLES)]
+    Route(RouteArguments),
     /// Put load on a table, and measure
     #[command(after_help = crate::bench::EXAMPLES)]
     Bench(BenchArguments),
@@ -47,15 +53,8 @@ pub(crate) struct Common {
     /// Password of the user
     #[arg(long, env = "MESSINA_PASSWORD", hide_env_values = true)]
     pub(crate) password: Option<String>,
-    /// Use TLS
-    #[arg(long)]
-    pub(crate) tls: bool,
-    /// Certificate authority of the nodes
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<std::path::PathBuf>,
-    /// Do not verify certificates
-    #[arg(long)]
-    pub(crate) tls_insecure: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
     /// Preferred datacenter
     #[arg(long, value_name = "NAME")]
     pub(crate) dc: Option<String>,
@@ -114,6 +113,37 @@ pub(crate) struct Common {
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Warn,
         help_heading = "Output")]
     pub(crate) log: LogLevel,
+}
+
+/// How to be sure of whom one talks to.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct TlsArguments {
+    /// Use TLS; without --ca the public certificate authorities are trusted
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// Certificate authority of the nodes; uses TLS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Use TLS, but do not verify certificates
+    #[arg(long, conflicts_with = "ca")]
+    pub(crate) tls_insecure: bool,
+    /// Name in the nodes' certificates, where it is not their address
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_server_name: Option<String>,
+    /// Certificate to show to nodes that want one
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl TlsArguments {
+    /// Whether connections are to be encrypted.
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.tls || self.tls_insecure || self.ca.is_some()
+    }
 }
 
 impl Common {

@@ -1,5 +1,7 @@
 //! From the common options to a session.
 
+pub(crate) mod tls;
+
 use core::num::NonZeroU16;
 use core::time::Duration;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,9 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use messina_core::Shared;
 use messina_core::config::{Config, PoolSize};
 use messina_core::conn::auth::PlainAuthenticator;
-use messina_core::drive::{Session, Status};
+use messina_core::drive::{Name, Session, Status};
 use messina_core::error::Error;
 use messina_core::wire::{Consistency, ProtocolVersion, SerialConsistency};
+use messina_tokio::TlsOptions;
 use uuid::Uuid;
 
 use crate::arguments::{Common, Compression, Protocol};
@@ -38,8 +41,8 @@ impl Connected {
     /// Connects as the options say.
     pub(crate) async fn open(common: &Common) -> Result<Self, Failure> {
         common.log.start();
-        let config = config(common)?;
-        let connected = Self::with_config(config, &common.contact.join(",")).await?;
+        let (config, tls) = (config(common)?, tls::options(&common.tls)?);
+        let connected = Self::with_config(config, tls, &common.contact.join(",")).await?;
         match connected.missing_dc(common) {
             Some(failure) => {
                 connected.session.close().await;
@@ -50,11 +53,17 @@ impl Connected {
     }
 
     /// Connects; `contacts` is for the message if it fails.
-    pub(crate) async fn with_config(config: Config, contacts: &str) -> Result<Self, Failure> {
+    pub(crate) async fn with_config(
+        config: Config,
+        tls: Option<TlsOptions>,
+        contacts: &str,
+    ) -> Result<Self, Failure> {
         let limits = config.limits;
-        let session = messina_tokio::connect(config)
-            .await
-            .map_err(|error| Failure::of_connect(&error, contacts))?;
+        let connected = match tls {
+            Some(options) => messina_tokio::connect_tls(config, options).await,
+            None => messina_tokio::connect(config).await,
+        };
+        let session = connected.map_err(|error| Failure::of_connect(&error, contacts))?;
         Ok(Self {
             session,
             limits,
@@ -147,6 +156,7 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
     config.page_size = (common.page_size > 0).then_some(common.page_size);
     config.timeouts.request = Duration::from_millis(common.request_timeout);
     config.timeouts.connect = Duration::from_millis(common.connect_timeout);
+    config.server_name = common.tls.tls_server_name.as_deref().map(Name::from);
     config.protocol = ProtocolVersion::V4;
     config.policy.preferred_dc = common.dc.as_deref().map(Box::from);
     config.policy.preferred_rack = common.rack.as_deref().map(Box::from);
@@ -162,9 +172,7 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
 
 /// Options of the contract that the driver cannot honour yet: refused, never ignored.
 fn refuse_what_is_missing(common: &Common) -> Result<(), Failure> {
-    let wants_tls = common.tls || common.tls_insecure || common.ca.is_some();
     for (wanted, what) in [
-        (wants_tls, "TLS is"),
         (common.protocol == Protocol::V5, "protocol 5 is"),
         (common.compression != Compression::None, "compression is"),
     ] {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use messina_core::error::{
-    Applied, Error, ErrorKind, LinkErrorKind, PeerIncompatible, TimeoutKind,
+    Applied, Error, ErrorKind, LinkErrorKind, PeerIncompatible, TimeoutKind, TlsFailure,
 };
 use messina_core::wire::response::{ErrorCode, ErrorDetail, RateLimitedOperation};
 use serde_json::{Value, json};
@@ -255,7 +255,7 @@ fn advice(error: &Error) -> &'static str {
         ) => "give --user and --password (or MESSINA_PASSWORD)",
         ErrorKind::PeerIncompatible(_) | ErrorKind::Config(_) => "change the option",
         ErrorKind::PeerMisbehaved(_) | ErrorKind::Decode(_) => {
-            "is this the CQL port (usually 9042), and without TLS?"
+            "is this the CQL port (usually 9042)? if it wants TLS, give --tls"
         }
         ErrorKind::Link(link) => match link.kind() {
             LinkErrorKind::Resolve => "check the host name in --contact",
@@ -263,11 +263,27 @@ fn advice(error: &Error) -> &'static str {
             LinkErrorKind::Reset | LinkErrorKind::ClosedByPeer => {
                 "is this the CQL port (usually 9042), does it want TLS, is the node still starting?"
             }
-            LinkErrorKind::Tls => "check the certificate and --ca",
+            LinkErrorKind::Tls => tls_advice(link.tls_failure()),
             _ => "check the network, and host and port in --contact",
         },
         ErrorKind::Timeout(_) => "check host and port in --contact, or raise --connect-timeout",
         _ => "check --contact",
+    }
+}
+
+/// What to do where TLS failed.
+fn tls_advice(why: Option<TlsFailure>) -> &'static str {
+    match why {
+        Some(TlsFailure::Expired | TlsFailure::NotYetValid) => {
+            "renew it, or set the clock of this machine"
+        }
+        Some(TlsFailure::UnknownIssuer) => "give the authority that signed it with --ca",
+        Some(TlsFailure::NameMismatch) => {
+            "connect to what it names, or give that with --tls-server-name"
+        }
+        Some(TlsFailure::NotTls) => "leave --tls out, or check the port in --contact",
+        Some(TlsFailure::RefusedByPeer) => "does it want a certificate? give --tls-cert, --tls-key",
+        _ => "check the node's certificate and TLS settings",
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod bench;
+mod bind;
 mod connect;
 mod demo;
 mod failure;
@@ -16,6 +17,7 @@ mod inspect;
 mod interrupt;
 mod latency;
 mod query;
+mod route;
 mod sim;
 mod split;
 mod table_kind;
@@ -64,6 +66,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Command::Demo(arguments) => demo::run(&arguments).await,
             Command::Sim(arguments) => sim::run(&arguments).await.map(|()| ExitCode::SUCCESS),
             Command::Query(arguments) => query::run(arguments).await,
+            Command::Route(arguments) => route::run(&arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,
             Command::Inspect(arguments) => inspect::run(&arguments).await,
         }

@@ -1,6 +1,8 @@
 //! `messina sim`: the simulated cluster as a server.
 
-use core::net::IpAddr;
+mod tls;
+
+use core::net::{IpAddr, SocketAddr};
 use std::io::Write;
 
 use messina_sim::node::{Credentials, NodeOptions, Options, TabletsMode};
@@ -9,6 +11,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::interrupt::interrupted;
+use tls::TlsArguments;
 
 /// Options of `messina sim`.
 #[derive(Debug, clap::Args)]
@@ -48,15 +51,8 @@ pub(crate) struct SimArguments {
     /// Password of the user
     #[arg(long, env = "MESSINA_PASSWORD", hide_env_values = true)]
     password: Option<String>,
-    /// Serve TLS
-    #[arg(long)]
-    tls: bool,
-    /// Certificate to serve TLS with
-    #[arg(long, value_name = "FILE")]
-    tls_cert: Option<std::path::PathBuf>,
-    /// Key of the certificate
-    #[arg(long, value_name = "FILE")]
-    tls_key: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Answer every request alike, for benchmarks
     #[arg(long)]
     lean: bool,
@@ -72,15 +68,24 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
         "cannot listen on {} port {}",
         arguments.host, arguments.port
     );
-    let server = SimServer::start(options)
-        .await
-        .map_err(|error| Failure::io(&place, &error))?;
-    let contact: Vec<_> = server.contacts().iter().map(ToString::to_string).collect();
-    let ready = json!({
+    let started = match arguments.tls.options()? {
+        Some(tls) => SimServer::start_tls(options, tls).await,
+        None => SimServer::start(options).await,
+    };
+    let server = started.map_err(|error| Failure::io(&place, &error))?;
+    // Removed at the end of this function, however that comes.
+    let ca = tls::CaFile::of(&server)?;
+    let mut ready = json!({
         "ready": true,
-        "contact": contact,
+        "contact": texts(server.contacts()),
         "control": server.control().to_string(),
     });
+    if let Some(ca) = &ca {
+        ready["ca"] = ca.path().into();
+    }
+    if arguments.tls.is_beside() {
+        ready["contact_tls"] = texts(&server.tls_contacts()).into();
+    }
     let end = interrupted();
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{ready}")
@@ -92,13 +97,14 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+fn texts(addresses: &[SocketAddr]) -> Vec<String> {
+    addresses.iter().map(ToString::to_string).collect()
+}
+
 fn options(arguments: &SimArguments) -> Result<Options, Failure> {
-    let wants_tls = arguments.tls || arguments.tls_cert.is_some() || arguments.tls_key.is_some();
-    for (wanted, what) in [(wants_tls, "TLS"), (arguments.lean, "lean answers")] {
-        if wanted {
-            let message = format!("the simulated cluster has no {what} in this version");
-            return Err(Failure::usage(message));
-        }
+    if arguments.lean {
+        let message = "the simulated cluster has no lean answers in this version";
+        return Err(Failure::usage(message));
     }
     let mut options = Options::uniform(usize::from(arguments.nodes), arguments.shards);
     if !arguments.dc.is_empty() {

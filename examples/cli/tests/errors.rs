@@ -273,7 +273,17 @@ fn wrong_usage() {
             &["query", "--contact", "h", "--batch", "logged", "SELECT 1"],
             "--batch",
         ),
-        (&["query", "--contact", "h", "--tls", "SELECT 1"], "TLS"),
+        (
+            &[
+                "query",
+                "--contact",
+                "h",
+                "--tls-server-name",
+                "n",
+                "SELECT 1",
+            ],
+            "--ca",
+        ),
         (&["inspect"], "--contact"),
         (
             &["inspect", "--contact", "h", "--format", "csv"],
@@ -299,7 +309,16 @@ fn wrong_usage() {
             ],
             "--seconds",
         ),
-        (&["sim", "--tls"], "TLS"),
+        (
+            &["route", "--contact", "h", "SELECT 1; SELECT 2"],
+            "one statement",
+        ),
+        (
+            &["route", "--contact", "h", "--bind", "{}", "SELECT 1"],
+            "--bind",
+        ),
+        (&["sim", "--tls-port", "0"], "--tls-cert"),
+        (&["sim", "--tls-cert", "file"], "--tls-key"),
         (&["sim", "--dc", "a"], "NAME:NODES"),
         (&["sim", "--node-tablets", "7=v1"], "counted from 0"),
         (&["demo", "--nodes", "0"], "--nodes"),

@@ -72,6 +72,26 @@ impl Drop for Running {
     }
 }
 
+/// The authority is there while the cluster is, and clients that trust it come in.
+#[test]
+fn the_authority_of_a_cluster_is_gone_with_it() {
+    let (mut running, ready) = sim(&["--tls", "--tls-port", "0"]);
+    let ca = ready["ca"].as_str().unwrap().to_owned();
+    let contact = ready["contact_tls"][0].as_str().unwrap();
+    assert_ne!(ready["contact_tls"], ready["contact"]);
+    let query = ["query", "--contact", contact, "--ca", &ca];
+    let statement = ["SELECT key FROM system.local", "--format", "json"];
+    let ended = Command::new(env!("CARGO_BIN_EXE_messina"))
+        .args([&query[..], &statement[..]].concat())
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+
+    let (status, _) = running.interrupt();
+    assert!(status.success());
+    assert!(!std::path::Path::new(&ca).exists(), "{ca} is left");
+}
+
 fn sim(more: &[&str]) -> (Running, Value) {
     let free = ["sim", "--port", "0", "--shard-aware-port", "0"];
     let mut sim = Running::start(&[&free, more].concat());

@@ -15,6 +15,8 @@ use crate::spawn::connect;
 pub struct Builder {
     config: Config,
     problem: Option<Error>,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::TlsOptions>,
 }
 
 /// Settings with the defaults for servers.
@@ -22,6 +24,8 @@ pub fn builder() -> Builder {
     Builder {
         config: Config::server(),
         problem: None,
+        #[cfg(feature = "tls")]
+        tls: None,
     }
 }
 
@@ -63,6 +67,22 @@ impl Builder {
         self
     }
 
+    /// Encrypts every connection and verifies the nodes.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, options: crate::TlsOptions) -> Self {
+        self.tls = Some(options);
+        self
+    }
+
+    /// Under TLS, verifies that the nodes have certificates for this name, whatever their addresses.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls_server_name(mut self, name: &str) -> Self {
+        self.config.server_name = Some(name.into());
+        self
+    }
+
     /// All other settings.
     pub const fn config(&mut self) -> &mut Config {
         &mut self.config
@@ -70,9 +90,13 @@ impl Builder {
 
     /// Connects; see [`connect`].
     pub async fn connect(self) -> Result<Session, Error> {
-        match self.problem {
-            Some(problem) => Err(problem),
-            None => connect(self.config).await,
+        if let Some(problem) = self.problem {
+            return Err(problem);
         }
+        #[cfg(feature = "tls")]
+        if let Some(options) = self.tls {
+            return crate::connect_tls(self.config, options).await;
+        }
+        connect(self.config).await
     }
 }

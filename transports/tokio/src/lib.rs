@@ -11,19 +11,28 @@
 //!
 //! The driver and every connection are tasks of their own on the runtime that [`Builder::connect`]
 //! is called on. Dropping the last [`Session`] ends them.
+//!
+//! Features: `tls` adds TLS by rustls (`tls-aws-lc`: with AWS-LC instead of ring), and
+//! `webpki-roots` the public certificate authorities; `TlsOptions` says how they are used.
 #![forbid(unsafe_code)]
 
 mod builder;
 mod link;
 mod spawn;
 mod time;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 
 pub use builder::{Builder, builder};
-pub use link::TcpLink;
+pub use link::TokioLink;
 pub use messina_core::config::Config;
 pub use messina_core::drive::{Batch, Pager, Prepared, QueryResult, Session, Statement};
 pub use messina_core::error::Error;
 pub use spawn::connect;
+#[cfg(feature = "tls")]
+pub use spawn::connect_tls;
 pub use time::{TokioClock, TokioTimer};
+#[cfg(feature = "tls")]
+pub use tls::TlsOptions;
 pub use transport::TokioTransport;

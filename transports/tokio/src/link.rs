@@ -1,4 +1,4 @@
-//! A TCP stream as a link.
+//! A TCP stream as a link, plain or under TLS.
 
 use core::num::NonZeroU16;
 use core::pin::Pin;
@@ -10,32 +10,68 @@ use messina_core::drive::Link;
 use messina_core::error::{LinkError, LinkErrorKind};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
+#[cfg(feature = "tls")]
+use tokio_rustls::client::TlsStream;
 use tokio_util::io::poll_read_buf;
 
-/// An open TCP connection with `TCP_NODELAY` on.
+/// An open TCP connection with `TCP_NODELAY` on, encrypted where its transport says so.
 #[derive(Debug)]
-pub struct TcpLink {
-    stream: TcpStream,
+pub struct TokioLink {
+    stream: Stream,
 }
 
-impl TcpLink {
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Self { stream })
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Calls a method of whichever stream it is.
+macro_rules! each {
+    ($link:expr, $stream:ident => $call:expr) => {
+        match &mut $link.stream {
+            Stream::Plain($stream) => $call,
+            #[cfg(feature = "tls")]
+            Stream::Tls($stream) => $call,
+        }
+    };
+}
+
+impl TokioLink {
+    pub(crate) const fn plain(stream: TcpStream) -> Self {
+        let stream = Stream::Plain(stream);
+        Self { stream }
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(stream: TlsStream<TcpStream>) -> Self {
+        let stream = Stream::Tls(Box::new(stream));
+        Self { stream }
+    }
+
+    /// The socket below.
+    fn socket(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.get_ref().0,
+        }
     }
 }
 
-impl Link for TcpLink {
+impl Link for TokioLink {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         into: &mut BytesMut,
     ) -> Poll<Result<usize, LinkError>> {
-        poll_read_buf(Pin::new(&mut self.stream), cx, into).map_err(|error| link_error(&error))
+        let read = each!(self, stream => poll_read_buf(Pin::new(stream), cx, into));
+        read.map_err(|error| link_error(&error))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, LinkError>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        let written = ready!(each!(self, stream => Pin::new(stream).poll_write(cx, bytes)));
         Poll::Ready(written.map_err(|error| link_error(&error)))
     }
 
@@ -50,34 +86,39 @@ impl Link for TcpLink {
             *slice = IoSlice::new(part);
             len += 1;
         }
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..len]));
+        let slices = &slices[..len];
+        let written =
+            ready!(each!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices)));
         Poll::Ready(written.map_err(|error| link_error(&error)))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Pin::new(&mut self.stream)
-            .poll_flush(cx)
-            .map_err(|error| link_error(&error))
+        each!(self, stream => Pin::new(stream).poll_flush(cx)).map_err(|error| link_error(&error))
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Pin::new(&mut self.stream)
-            .poll_shutdown(cx)
-            .map_err(|error| link_error(&error))
+        let closed = each!(self, stream => Pin::new(stream).poll_shutdown(cx));
+        closed.map_err(|error| link_error(&error))
     }
 
     fn source_port(&self) -> Option<NonZeroU16> {
-        NonZeroU16::new(self.stream.local_addr().ok()?.port())
+        NonZeroU16::new(self.socket().local_addr().ok()?.port())
     }
 }
 
 /// Sorts an I/O error by its cause.
 pub(crate) fn link_error(error: &io::Error) -> LinkError {
+    #[cfg(feature = "tls")]
+    if let Some(error) = crate::tls::link_error(error) {
+        return error;
+    }
     let kind = match error.kind() {
         ErrorKind::ConnectionRefused => LinkErrorKind::Refused,
         ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
             LinkErrorKind::Reset
         }
+        // TLS that ends without its own farewell.
+        ErrorKind::UnexpectedEof => LinkErrorKind::ClosedByPeer,
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
             LinkErrorKind::Unreachable
         }

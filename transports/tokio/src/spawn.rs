@@ -12,8 +12,19 @@ use crate::transport::TokioTransport;
 /// Must be called within a runtime. Fails within `Timeouts::connect` when no contact point can be
 /// used, or at once when the configuration cannot work. Dropping the future ends the attempt.
 pub async fn connect(config: Config) -> Result<Session, Error> {
+    connect_by(config, TokioTransport::new()).await
+}
+
+/// The same with every connection under TLS. A name to verify instead of the nodes' addresses is
+/// set as [`Config::server_name`].
+#[cfg(feature = "tls")]
+pub async fn connect_tls(config: Config, options: crate::TlsOptions) -> Result<Session, Error> {
+    connect_by(config, TokioTransport::with_tls(options)?).await
+}
+
+async fn connect_by(config: Config, transport: TokioTransport) -> Result<Session, Error> {
     let mut random = UnwrapErr(getrandom::SysRng);
-    let (session, driver) = start(config, TokioTransport::new(), &mut random)?;
+    let (session, driver) = start(config, transport, &mut random)?;
     tokio::spawn(run(driver));
     session.ready().await?;
     Ok(session)

@@ -25,7 +25,7 @@ impl TokioClock {
         }
     }
 
-    fn at(self, instant: Instant) -> tokio::time::Instant {
+    pub(crate) fn at(self, instant: Instant) -> tokio::time::Instant {
         let after = Duration::from_micros(instant.as_micros()).min(FAR);
         self.start + after
     }

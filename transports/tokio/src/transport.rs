@@ -1,4 +1,4 @@
-//! TCP through the operating system, with a free choice of source ports.
+//! TCP through the operating system, with a free choice of source ports; under TLS where asked.
 
 use core::future::Future;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,15 +8,17 @@ use std::io;
 
 use messina_core::drive::{Endpoint, Name, Resolved, Steering, SteeringKind, Target, Transport};
 use messina_core::error::{LinkError, LinkErrorKind};
-use tokio::net::{TcpSocket, lookup_host};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
-use crate::link::{TcpLink, link_error};
+use crate::link::{TokioLink, link_error};
 use crate::time::{TokioClock, TokioTimer};
 
 /// The transport. Cheap to clone; all clones share one clock.
 #[derive(Clone, Debug)]
 pub struct TokioTransport {
     clock: TokioClock,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::tls::Handshake>,
 }
 
 impl TokioTransport {
@@ -24,7 +26,19 @@ impl TokioTransport {
     pub fn new() -> Self {
         Self {
             clock: TokioClock::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
         }
+    }
+
+    /// A transport whose links are under TLS. Fails when the options contradict each other, such
+    /// as a certificate with the key of another.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(options: crate::TlsOptions) -> Result<Self, messina_core::error::Error> {
+        Ok(Self {
+            tls: Some(crate::tls::Handshake::new(options)?),
+            ..Self::new()
+        })
     }
 }
 
@@ -37,10 +51,10 @@ impl Default for TokioTransport {
 type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, LinkError>> + Send>>;
 
 impl Transport for TokioTransport {
-    type Link = TcpLink;
+    type Link = TokioLink;
     type Timer = TokioTimer;
     type Clock = TokioClock;
-    type Connecting = Boxed<TcpLink>;
+    type Connecting = Boxed<TokioLink>;
     type Resolving = Boxed<Resolved>;
 
     fn resolve(&self, name: &Name) -> Self::Resolving {
@@ -55,6 +69,8 @@ impl Transport for TokioTransport {
     }
 
     fn connect(&self, target: Target) -> Self::Connecting {
+        #[cfg(feature = "tls")]
+        let (tls, deadline) = (self.tls.clone(), self.clock.at(target.deadline));
         Box::pin(async move {
             let port = match target.steering {
                 Steering::Port(port) => Some(port),
@@ -69,12 +85,31 @@ impl Transport for TokioTransport {
                     .ok_or(LinkError::new(LinkErrorKind::Resolve))?,
                 _ => return Err(LinkError::new(LinkErrorKind::Unreachable)),
             };
-            open(addr, port).await.map_err(|error| link_error(&error))
+            let opened = open(addr, port).await;
+            let stream = opened.map_err(|error| link_error(&error))?;
+            #[cfg(feature = "tls")]
+            if let Some(tls) = tls {
+                let name = target.server_name.as_deref();
+                let handshake = tls.shake(stream, addr.ip(), name);
+                return match tokio::time::timeout_at(deadline, handshake).await {
+                    Ok(stream) => Ok(TokioLink::tls(stream?)),
+                    Err(_) => Err(LinkError::TIMED_OUT),
+                };
+            }
+            Ok(TokioLink::plain(stream))
         })
     }
 
     fn steering(&self) -> SteeringKind {
         SteeringKind::ExactPort
+    }
+
+    #[cfg(feature = "tls")]
+    fn security(&self) -> messina_core::drive::Security {
+        match self.tls {
+            Some(_) => messina_core::drive::Security::Tls,
+            None => messina_core::drive::Security::Plain,
+        }
     }
 
     fn timer(&self) -> TokioTimer {
@@ -86,7 +121,7 @@ impl Transport for TokioTransport {
     }
 }
 
-async fn open(addr: SocketAddr, port: Option<NonZeroU16>) -> io::Result<TcpLink> {
+async fn open(addr: SocketAddr, port: Option<NonZeroU16>) -> io::Result<TcpStream> {
     let socket = if addr.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -102,5 +137,7 @@ async fn open(addr: SocketAddr, port: Option<NonZeroU16>) -> io::Result<TcpLink>
         };
         socket.bind(any)?;
     }
-    TcpLink::new(socket.connect(addr).await?)
+    let stream = socket.connect(addr).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

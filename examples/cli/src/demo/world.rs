@@ -2,10 +2,12 @@
 
 use messina_core::config::Config;
 use messina_sim::node::{Counters, Options, Replica, Tablet};
-use messina_sim::tcp::{SimHandle, SimServer};
+use messina_sim::tcp::{self, SimHandle, SimServer};
+use messina_tokio::TlsOptions;
 
 use super::DemoArguments;
 use crate::arguments::Common;
+use crate::connect::tls::unusable;
 use crate::connect::{self, Connected};
 use crate::failure::Failure;
 
@@ -32,9 +34,13 @@ impl World {
         let mut options = Options::uniform(usize::from(arguments.nodes), arguments.shards);
         (options.port, options.shard_aware_port) = (0, Some(0));
         options.seed = arguments.seed;
-        let server = SimServer::start(options)
-            .await
-            .map_err(|error| Failure::io("cannot start the simulated cluster", &error))?;
+        let started = if arguments.common.tls.is_wanted() {
+            SimServer::start_tls(options, tcp::TlsOptions::made()).await
+        } else {
+            SimServer::start(options).await
+        };
+        let server =
+            started.map_err(|error| Failure::io("cannot start the simulated cluster", &error))?;
         Ok(Self::Embedded {
             server,
             nodes: arguments.nodes,
@@ -49,7 +55,19 @@ impl World {
             common.contact = server.contacts().iter().map(ToString::to_string).collect();
         }
         let config: Config = connect::config(&common)?;
-        Connected::with_config(config, &common.contact.join(",")).await
+        let tls = match self.ca_pem() {
+            Some(pem) => Some(TlsOptions::with_ca_pem(pem).map_err(unusable)?),
+            None => connect::tls::options(&common.tls)?,
+        };
+        Connected::with_config(config, tls, &common.contact.join(",")).await
+    }
+
+    /// The authority of the simulated nodes, if they speak TLS.
+    fn ca_pem(&self) -> Option<&str> {
+        match self {
+            Self::Embedded { server, .. } => server.ca_pem(),
+            Self::Real { .. } => None,
+        }
     }
 
     pub(super) async fn stop(self) {

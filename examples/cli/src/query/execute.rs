@@ -3,14 +3,13 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use messina_core::drive::{Prepared, QueryResult, Statement};
+use messina_core::drive::{QueryResult, Statement};
 use messina_core::types::{ColumnSpec, CqlValue};
-use serde_json::Value;
 
 use super::job::{self, Job};
+use crate::bind;
 use crate::connect::Connected;
 use crate::failure::Failure;
-use crate::value::from_json;
 
 /// What an execution brought.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +133,7 @@ impl Runner {
     async fn execute_bound(
         &self,
         statement: &job::Statement,
-        bind: &str,
+        text: &str,
     ) -> Result<Executed, Failure> {
         let prepare = || async {
             let statement = self.options(Statement::new(statement.text.as_str()));
@@ -142,7 +141,7 @@ impl Runner {
             prepared.map_err(|error| self.connected.failure(&error))
         };
         let prepared = statement.prepared.get_or_try_init(prepare).await?;
-        let values = self.values(prepared, bind)?;
+        let values = bind::values(prepared.markers(), text, self.job.is_named)?;
         let pages = self.connected.session.pages(prepared, &values);
         let mut pages = pages.map_err(|error| self.connected.failure(&error))?;
         let mut executed = Executed::default();
@@ -171,66 +170,4 @@ impl Runner {
             .add(page, self.wants_rows, max_rows)
             .map_err(|error| self.connected.failure(&error))
     }
-
-    fn values(&self, prepared: &Prepared, bind: &str) -> Result<Vec<CqlValue>, Failure> {
-        let json: Value = serde_json::from_str(bind)
-            .map_err(|error| Failure::usage(format!("values: {error}")))?;
-        let markers = prepared.markers();
-        if self.job.is_named {
-            named_values(markers, &json)
-        } else {
-            positional_values(markers, &json)
-        }
-    }
-}
-
-fn positional_values(markers: &[ColumnSpec], json: &Value) -> Result<Vec<CqlValue>, Failure> {
-    let values = json.as_array().map(Vec::as_slice).unwrap_or_default();
-    if values.len() != markers.len() {
-        let message = format!(
-            "{} values for {} markers; the statement wants ({})",
-            values.len(),
-            markers.len(),
-            signature(markers)
-        );
-        return Err(Failure::encode(message));
-    }
-    markers
-        .iter()
-        .zip(values)
-        .enumerate()
-        .map(|(at, (marker, value))| bound(at, marker, value))
-        .collect()
-}
-
-/// A marker that stands several times takes the same value everywhere.
-fn named_values(markers: &[ColumnSpec], json: &Value) -> Result<Vec<CqlValue>, Failure> {
-    let no_object = serde_json::Map::new();
-    let object = json.as_object().unwrap_or(&no_object);
-    let is_marker = |name: &str| markers.iter().any(|marker| *marker.name == *name);
-    if let Some(name) = object.keys().find(|name| !is_marker(name)) {
-        let message = format!(
-            "no marker is named {name}; the statement wants ({})",
-            signature(markers)
-        );
-        return Err(Failure::encode(message));
-    }
-    let value_of = |(at, marker): (usize, &ColumnSpec)| match object.get(&*marker.name) {
-        Some(value) => bound(at, marker, value),
-        None => Err(Failure::encode(format!(
-            "no value for marker {}; {{\"unset\":true}} leaves a column as it is",
-            marker.name
-        ))),
-    };
-    markers.iter().enumerate().map(value_of).collect()
-}
-
-fn bound(at: usize, marker: &ColumnSpec, value: &Value) -> Result<CqlValue, Failure> {
-    from_json(&marker.ty, value)
-        .map_err(|error| Failure::encode(format!("value {} ({}): {error}", at + 1, marker.name)))
-}
-
-fn signature(markers: &[ColumnSpec]) -> String {
-    let marker = |marker: &ColumnSpec| format!("{} {}", marker.name, marker.ty);
-    markers.iter().map(marker).collect::<Vec<_>>().join(", ")
 }

@@ -3,9 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::QueryArguments;
+use crate::bind;
 use crate::failure::Failure;
 use crate::split::split;
 
@@ -128,13 +127,7 @@ fn binds(arguments: &QueryArguments) -> Result<Vec<String>, Failure> {
     for (at, text) in texts.iter().enumerate() {
         let number = at + 1;
         let fail = |why: String| Failure::usage(format!("{place} {number}: {why}"));
-        let json: Value =
-            serde_json::from_str(text).map_err(|error| fail(format!("not JSON: {error}")))?;
-        match (arguments.named, json) {
-            (false, Value::Array(_)) | (true, Value::Object(_)) => {}
-            (false, _) => return Err(fail("must be a JSON array (or use --named)".to_owned())),
-            (true, _) => return Err(fail("must be a JSON object with --named".to_owned())),
-        }
+        bind::check(text, arguments.named).map_err(fail)?;
     }
     Ok(texts)
 }

@@ -15,7 +15,7 @@ use super::execute::SchemaChange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
-/// The two kinds of port.
+/// The kinds of port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Listener {
@@ -23,6 +23,45 @@ pub enum Listener {
     Regular,
     /// The source port chooses the shard.
     ShardAware,
+    /// [`Regular`](Self::Regular), under TLS.
+    RegularTls,
+    /// [`ShardAware`](Self::ShardAware), under TLS.
+    ShardAwareTls,
+}
+
+impl Listener {
+    /// The same under TLS.
+    #[must_use]
+    pub const fn with_tls(self) -> Self {
+        match self {
+            Self::Regular | Self::RegularTls => Self::RegularTls,
+            Self::ShardAware | Self::ShardAwareTls => Self::ShardAwareTls,
+        }
+    }
+
+    pub(crate) const fn is_shard_aware(self) -> bool {
+        matches!(self, Self::ShardAware | Self::ShardAwareTls)
+    }
+}
+
+/// What the handshake of TLS agreed on, in the words of `system.clients`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientTls {
+    /// Such as `TLS1.3`.
+    pub protocol: String,
+    /// Such as `TLS_AES_256_GCM_SHA384`.
+    pub cipher_suite: String,
+}
+
+impl ClientTls {
+    /// A protocol and a cipher suite.
+    pub fn new(protocol: impl Into<String>, cipher_suite: impl Into<String>) -> Self {
+        Self {
+            protocol: protocol.into(),
+            cipher_suite: cipher_suite.into(),
+        }
+    }
 }
 
 /// How far the handshake is.
@@ -83,6 +122,7 @@ pub(crate) struct Connection {
     pub(crate) keyspace: Option<String>,
     pub(crate) client_options: Vec<(String, String)>,
     pub(crate) username: Option<String>,
+    pub(crate) tls: Option<ClientTls>,
     /// No more input is taken; the shell closes once the output is out.
     pub(crate) closing: bool,
     registered: Vec<EventKind>,
@@ -118,6 +158,7 @@ impl Connection {
             keyspace: None,
             client_options: Vec::new(),
             username: None,
+            tls: None,
             closing: false,
             registered: Vec::new(),
             input: Vec::new(),

@@ -26,7 +26,7 @@ mod value;
 
 pub use cluster::{Cluster, ControlError, NodeEvent};
 pub use codec::Consistency;
-pub use connection::{ConnectionId, Listener};
+pub use connection::{ClientTls, ConnectionId, Listener};
 pub use error::CqlError;
 pub use options::{Credentials, NodeOptions, Options, TabletsMode};
 pub use stats::{Counters, NodeStats, Stats};

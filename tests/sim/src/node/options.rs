@@ -142,6 +142,11 @@ pub struct Options {
     pub port: u16,
     /// Port of the shard-aware listeners; none: there are no such listeners.
     pub shard_aware_port: Option<u16>,
+    /// Port of the regular listeners that speak TLS; equal to `port` if that one does. The shell
+    /// sets it.
+    pub tls_port: Option<u16>,
+    /// Port of the shard-aware listeners that speak TLS, named in SUPPORTED. The shell sets it.
+    pub shard_aware_tls_port: Option<u16>,
     /// QUERY on a v2 connection fails where a real node fails.
     pub query_hazard: bool,
     /// Largest frame body taken, in bytes.
@@ -160,6 +165,8 @@ impl Default for Options {
             base_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 9042,
             shard_aware_port: Some(19042),
+            tls_port: None,
+            shard_aware_tls_port: None,
             query_hazard: true,
             body_len_max: 48 << 20,
         }

@@ -102,11 +102,13 @@ pub(crate) fn supported(
             "SCYLLA_SHARDING_IGNORE_MSB",
             &[&node.ignore_msb.to_string()],
         );
-        if let Some(port) = options
-            .shard_aware_port
-            .filter(|_| node.advertise_shard_aware_port)
-        {
-            put("SCYLLA_SHARD_AWARE_PORT", &[&port.to_string()]);
+        for (key, port) in [
+            ("SCYLLA_SHARD_AWARE_PORT", options.shard_aware_port),
+            ("SCYLLA_SHARD_AWARE_PORT_SSL", options.shard_aware_tls_port),
+        ] {
+            if let Some(port) = port.filter(|_| node.advertise_shard_aware_port) {
+                put(key, &[&port.to_string()]);
+            }
         }
         put("SCYLLA_USE_METADATA_ID", &[""]);
         if node.tablets.v1() {
@@ -318,6 +320,21 @@ mod tests {
         assert!(hex(&both).ends_with(
             "001f5441424c4554535f524f5554494e475f56325f4558504552494d454e54414c00010000"
         ));
+    }
+
+    #[test]
+    fn both_shard_aware_ports_are_named() {
+        let options = Options {
+            shard_aware_tls_port: Some(19142),
+            ..Options::default()
+        };
+        let body = supported(&options, &NodeOptions::default(), &[0; 16], 0)
+            .body
+            .into_bytes();
+        let rows = "00175343594c4c415f53484152445f41574152455f504f525400010005\
+            3139303432001b5343594c4c415f53484152445f41574152455f504f52545f53534c000100053139313432";
+        assert!(hex(&body).contains(rows));
+        assert_eq!(body[..2], [0, 15]);
     }
 
     #[test]

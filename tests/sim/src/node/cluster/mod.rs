@@ -12,7 +12,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::connection::{Connection, ConnectionId, Listener};
+use super::connection::{ClientTls, Connection, ConnectionId, Listener};
 use super::error::CqlError;
 use super::options::Options;
 use super::plan::Prepared;
@@ -166,19 +166,21 @@ impl Cluster {
         let port = match listener {
             Listener::Regular => self.options.port,
             Listener::ShardAware => self.options.shard_aware_port?,
+            Listener::RegularTls => self.options.tls_port?,
+            Listener::ShardAwareTls => self.options.shard_aware_tls_port?,
         };
         let settings = self.options.nodes.get(node)?;
         let state = self.nodes.get_mut(node).filter(|state| state.alive)?;
         let shards = settings.shards.max(1);
-        let shard = match listener {
-            Listener::ShardAware if settings.nat => {
-                let port = drawn(self.options.seed, "nat", self.connections_made);
-                u32::try_from(port % u64::from(shards)).unwrap_or(0)
-            }
-            Listener::ShardAware => u32::from(peer.port()) % shards,
-            Listener::Regular => (0..shards)
+        let shard = if !listener.is_shard_aware() {
+            (0..shards)
                 .min_by_key(|shard| state.connected[*shard as usize])
-                .unwrap_or(0),
+                .unwrap_or(0)
+        } else if settings.nat {
+            let port = drawn(self.options.seed, "nat", self.connections_made);
+            u32::try_from(port % u64::from(shards)).unwrap_or(0)
+        } else {
+            u32::from(peer.port()) % shards
         };
         state.connected[shard as usize] += 1;
         state.stats.connections += 1;
@@ -187,6 +189,13 @@ impl Cluster {
         self.connections
             .insert(id.0, Connection::new(id, node, shard, port, peer, now));
         Some(id)
+    }
+
+    /// Tells what TLS agreed on for a connection, so that `system.clients` shows it.
+    pub fn set_tls(&mut self, id: ConnectionId, tls: ClientTls) {
+        if let Some(connection) = self.connections.get_mut(&id.0) {
+            connection.tls = Some(tls);
+        }
     }
 
     /// Bytes from the client.
