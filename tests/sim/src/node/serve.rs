@@ -12,9 +12,10 @@ use super::codec::{
     BatchEntry, BatchRequest, Bound, Compression, Header, Parameters, Reader, Writer, flags, opcode,
 };
 use super::connection::{Connection, EventKind, Features, Stage};
+use super::cql::BatchKind;
 use super::error::CqlError;
-use super::execute::Execution;
-use super::plan::{ModifyPlan, Plan, Prepared, plan};
+use super::execute::{BatchRun, Execution};
+use super::plan::{BatchPlan, ModifyPlan, Plan, Prepared, plan};
 use super::reply::{Reply, Wish, prepared as prepared_reply, result, supported};
 use super::route::Caller;
 
@@ -222,11 +223,7 @@ impl Cluster {
     }
 
     fn plan_for(&self, connection: &Connection, text: &str) -> Result<Prepared> {
-        let plain = self
-            .options
-            .nodes
-            .get(connection.node)
-            .is_some_and(|node| node.plain);
+        let plain = self.is_plain(connection.node);
         plan(&self.catalogue, connection.keyspace.as_deref(), plain, text)
     }
 
@@ -320,6 +317,14 @@ impl Cluster {
         {
             self.injected(connection)?;
         }
+        // Columns that change from answer to answer, and those of batches, always come in full.
+        let wish = match &prepared.plan {
+            Plan::Modify(plan) if plan.condition.is_some() && self.is_plain(connection.node) => {
+                Wish::Full
+            }
+            Plan::Batch(_) => Wish::Full,
+            _ => wish,
+        };
         let values = match parameters.names {
             Some(names) => by_name(prepared, &names, parameters.values)?,
             None => parameters.values,
@@ -371,17 +376,6 @@ impl Cluster {
             node.stats.batches += 1;
         }
         let batch = BatchRequest::parse(reader, connection.version_or_newest())?;
-        if batch.kind == 2 && !batch.entries.is_empty() {
-            return Err(CqlError::invalid(
-                "Cannot include non-counter statement in a counter batch",
-            ));
-        }
-        if batch
-            .serial_consistency
-            .is_some_and(|level| !level.is_serial())
-        {
-            return Err(CqlError::invalid("Invalid serial consistency of a batch"));
-        }
         let mut items: Vec<(Arc<Prepared>, Vec<Bound>)> = Vec::new();
         for entry in batch.entries {
             let (prepared, values) = match entry {
@@ -390,6 +384,12 @@ impl Cluster {
                 }
                 BatchEntry::Prepared { id, values } => (self.known(connection, &id)?, values),
             };
+            if prepared.modification().is_none() {
+                return Err(CqlError::invalid(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are \
+                     allowed.",
+                ));
+            }
             let (markers, given) = (prepared.variables.len(), values.len());
             if markers != given {
                 return Err(CqlError::Invalid(format!(
@@ -398,20 +398,26 @@ impl Cluster {
             }
             items.push((prepared, values));
         }
-        let mut writes: Vec<(&ModifyPlan, &[Bound])> = Vec::new();
-        for (prepared, values) in &items {
-            let Plan::Modify(plan) = &prepared.plan else {
-                return Err(CqlError::invalid(
-                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are \
-                     allowed.",
-                ));
-            };
-            writes.push((plan, values));
-        }
+        let items: Vec<(&ModifyPlan, &[Bound])> = items
+            .iter()
+            .filter_map(|(prepared, values)| Some((prepared.modification()?, values.as_slice())))
+            .collect();
+        let kind = BatchKind::from_code(batch.kind);
+        let plans: Vec<&ModifyPlan> = items.iter().map(|(plan, _)| *plan).collect();
+        let shown = BatchPlan::check(kind, &plans, false)?;
         self.injected(connection)?;
-        let caller = caller(connection, now, false, None);
-        self.batch(&writes, batch.consistency, batch.timestamp, &caller)?;
-        Ok(result(&super::execute::Outcome::Void, Wish::Full))
+        let executed = self.batch(&BatchRun {
+            kind,
+            items,
+            shown: shown.as_ref(),
+            caller: caller(connection, now, false, None),
+            consistency: batch.consistency,
+            serial_consistency: batch.serial_consistency,
+            timestamp: batch.timestamp,
+        })?;
+        let mut reply = result(&executed.outcome, Wish::Full);
+        reply.warnings = executed.warnings;
+        Ok(reply)
     }
 }
 

@@ -9,10 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use super::schema::TableId;
+use super::schema::{Role, Table, TableId};
 
 /// Encoded clustering key: compares as the rows are ordered.
 pub(crate) type RowKey = Vec<u8>;
+
+/// Bounds of encoded clustering keys.
+pub(crate) type RowRange = (Bound<RowKey>, Bound<RowKey>);
 
 /// Token, then serialized partition key.
 pub(crate) type PartitionKey = (i64, Bytes);
@@ -38,87 +41,206 @@ impl Cell {
     }
 }
 
-/// A row: its clustering values, whether an INSERT made it, and its cells by column id.
+/// Cells by column id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Row {
-    pub(crate) clustering: Vec<Bytes>,
+struct Cells(BTreeMap<u16, Cell>);
+
+impl Cells {
+    fn live(&self, column: u16, dead_at: i64, now: i64) -> Option<&Cell> {
+        let cell = self.0.get(&column)?;
+        (cell.value.is_some() && cell.live(dead_at, now)).then_some(cell)
+    }
+
+    fn any_live(&self, dead_at: i64, now: i64) -> bool {
+        self.0
+            .values()
+            .any(|cell| cell.value.is_some() && cell.live(dead_at, now))
+    }
+
+    /// `dead_at` is the latest deletion of what the cells belong to.
+    fn apply(&mut self, changes: Vec<(u16, CellChange)>, (stamp, dead_at): (Stamp, i64)) {
+        for (column, change) in changes {
+            let old = self.0.get(&column);
+            let cell = match change {
+                CellChange::Set(value) => Cell {
+                    timestamp: stamp.timestamp,
+                    expires: stamp.expires.filter(|_| value.is_some()),
+                    value,
+                },
+                CellChange::Count(delta) => counted(old, delta, (stamp, dead_at)),
+            };
+            if old.is_none_or(|old| cell.beats(old)) {
+                self.0.insert(column, cell);
+            }
+        }
+    }
+}
+
+/// A counter after an increment; it never loses to what it counted on.
+fn counted(old: Option<&Cell>, delta: i64, (stamp, dead_at): (Stamp, i64)) -> Cell {
+    let before = old
+        .filter(|old| old.timestamp > dead_at)
+        .and_then(|old| <[u8; 8]>::try_from(&old.value.as_ref()?[..]).ok())
+        .map_or(0, i64::from_be_bytes);
+    let after = before.wrapping_add(delta).to_be_bytes();
+    let floor = old.map_or(i64::MIN, |old| old.timestamp.saturating_add(1));
+    Cell {
+        timestamp: stamp.timestamp.max(floor),
+        value: Some(Bytes::copy_from_slice(&after)),
+        expires: None,
+    }
+}
+
+/// A row: its clustering values, whether an INSERT made it, and its cells.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    clustering: Vec<Bytes>,
     marker: Option<Cell>,
-    cells: BTreeMap<u16, Cell>,
+    cells: Cells,
     dead_at: Option<i64>,
 }
 
-/// A row as it reads now.
+/// A row as it reads now, with what it shares with its partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveRow<'a> {
-    row: &'a Row,
-    dead_at: i64,
+    partition: &'a Partition,
+    /// None where a partition has nothing but static values.
+    row: Option<(&'a Row, i64)>,
     now: i64,
 }
 
-impl<'a> LiveRow<'a> {
-    pub(crate) fn clustering(&self) -> &'a [Bytes] {
-        &self.row.clustering
+impl LiveRow<'_> {
+    /// The value of the column at a position of its table.
+    pub(crate) fn value(&self, table: &Table, column: usize) -> Option<Bytes> {
+        let definition = table.columns.get(column)?;
+        match definition.role {
+            Role::PartitionKey => self.partition.components.get(column).cloned(),
+            Role::Clustering { .. } => {
+                let (row, _) = self.row?;
+                row.clustering.get(column - table.partition_len).cloned()
+            }
+            Role::Static | Role::Regular => self.cell(table, column)?.value.clone(),
+        }
     }
 
-    pub(crate) fn cell(&self, column: u16) -> Option<Bytes> {
-        let cell = self.row.cells.get(&column)?;
-        if cell.live(self.dead_at, self.now) {
-            cell.value.clone()
-        } else {
-            None
+    fn cell(&self, table: &Table, column: usize) -> Option<&Cell> {
+        let definition = table.columns.get(column)?;
+        if definition.role == Role::Static {
+            let dead_at = self.partition.dead_at.unwrap_or(i64::MIN);
+            return self
+                .partition
+                .statics
+                .live(definition.id, dead_at, self.now);
         }
+        let (row, dead_at) = self.row?;
+        row.cells.live(definition.id, dead_at, self.now)
     }
 }
 
 /// A partition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Partition {
-    pub(crate) components: Vec<Bytes>,
+    components: Vec<Bytes>,
+    statics: Cells,
     rows: BTreeMap<RowKey, Row>,
     dead_at: Option<i64>,
     dead_ranges: Vec<(Bound<RowKey>, Bound<RowKey>, i64)>,
 }
 
 impl Partition {
-    /// Live rows between two bounds, in order.
-    pub(crate) fn rows(
+    /// Rows between two bounds in order, none where what is stored is dead.
+    pub(crate) fn entries(
         &self,
-        range: (Bound<RowKey>, Bound<RowKey>),
+        range: RowRange,
         now: i64,
-    ) -> Box<dyn DoubleEndedIterator<Item = (&RowKey, LiveRow<'_>)> + '_> {
+    ) -> Box<dyn DoubleEndedIterator<Item = (&RowKey, Option<LiveRow<'_>>)> + '_> {
         if is_empty(&range) {
             return Box::new(core::iter::empty());
         }
         let rows = self.rows.range(range);
-        Box::new(rows.filter_map(move |(key, row)| Some((key, self.live(key, row, now)?))))
+        Box::new(rows.map(move |(key, row)| (key, self.live(key, row, now))))
+    }
+
+    /// The row of a key, if it is alive.
+    pub(crate) fn row(&self, key: &RowKey, now: i64) -> Option<LiveRow<'_>> {
+        let row = self.rows.get(key)?;
+        self.live(key, row, now)
+    }
+
+    /// What all rows share, as a row without clustering key, if there is anything.
+    pub(crate) fn statics(&self, now: i64) -> Option<LiveRow<'_>> {
+        let dead_at = self.dead_at.unwrap_or(i64::MIN);
+        self.statics.any_live(dead_at, now).then_some(LiveRow {
+            partition: self,
+            row: None,
+            now,
+        })
     }
 
     fn live<'a>(&'a self, key: &RowKey, row: &'a Row, now: i64) -> Option<LiveRow<'a>> {
-        let dead_at = self.dead_at(key, row);
+        let dead_at = self.dead_at(key).max(row.dead_at.unwrap_or(i64::MIN));
         let marked = row
             .marker
             .as_ref()
             .is_some_and(|marker| marker.live(dead_at, now));
-        let celled = || {
-            row.cells
-                .values()
-                .any(|c| c.value.is_some() && c.live(dead_at, now))
-        };
-        (marked || celled()).then_some(LiveRow { row, dead_at, now })
+        (marked || row.cells.any_live(dead_at, now)).then_some(LiveRow {
+            partition: self,
+            row: Some((row, dead_at)),
+            now,
+        })
     }
 
-    /// The latest deletion that covers a row.
-    fn dead_at(&self, key: &RowKey, row: &Row) -> i64 {
+    /// The latest deletion of a range or all that covers a row.
+    fn dead_at(&self, key: &RowKey) -> i64 {
         let ranges = self
             .dead_ranges
             .iter()
             .filter(|(low, high, _)| within(key, low, high))
             .map(|(_, _, at)| *at);
-        ranges
-            .chain(self.dead_at)
-            .chain(row.dead_at)
-            .max()
-            .unwrap_or(i64::MIN)
+        ranges.chain(self.dead_at).max().unwrap_or(i64::MIN)
+    }
+
+    fn apply(&mut self, stamp: Stamp, change: Change) {
+        let Stamp { timestamp, expires } = stamp;
+        match change {
+            Change::Row {
+                key,
+                clustering,
+                mark,
+                cells,
+            } => {
+                let dead_at = self.dead_at(&key);
+                let row = self.rows.entry(key).or_insert_with(|| Row {
+                    clustering,
+                    ..Row::default()
+                });
+                if mark {
+                    let marker = Cell {
+                        timestamp,
+                        value: Some(Bytes::new()),
+                        expires,
+                    };
+                    if row.marker.as_ref().is_none_or(|old| marker.beats(old)) {
+                        row.marker = Some(marker);
+                    }
+                }
+                let dead_at = dead_at.max(row.dead_at.unwrap_or(i64::MIN));
+                row.cells.apply(cells, (stamp, dead_at));
+            }
+            Change::Statics(cells) => {
+                let dead_at = self.dead_at.unwrap_or(i64::MIN);
+                self.statics.apply(cells, (stamp, dead_at));
+            }
+            Change::DeleteRow { key, clustering } => {
+                let row = self.rows.entry(key).or_insert_with(|| Row {
+                    clustering,
+                    ..Row::default()
+                });
+                row.dead_at = row.dead_at.max(Some(timestamp));
+            }
+            Change::DeleteRange((low, high)) => self.dead_ranges.push((low, high, timestamp)),
+            Change::DeletePartition => self.dead_at = self.dead_at.max(Some(timestamp)),
+        }
     }
 }
 
@@ -137,7 +259,7 @@ fn within(key: &RowKey, low: &Bound<RowKey>, high: &Bound<RowKey>) -> bool {
 }
 
 /// Ranges that `BTreeMap::range` would refuse hold nothing.
-fn is_empty((low, high): &(Bound<RowKey>, Bound<RowKey>)) -> bool {
+fn is_empty((low, high): &RowRange) -> bool {
     match (low, high) {
         (Bound::Included(low), Bound::Included(high)) => low > high,
         (
@@ -148,19 +270,40 @@ fn is_empty((low, high): &(Bound<RowKey>, Bound<RowKey>)) -> bool {
     }
 }
 
-/// What a write does to one row.
-#[derive(Clone, Debug)]
-pub(crate) struct RowChange {
-    pub(crate) clustering: Vec<Bytes>,
+/// When the values of a write begin to hold and when they end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
     pub(crate) timestamp: i64,
-    /// Microseconds at which values of this write are gone.
+    /// Microseconds at which values are gone.
     pub(crate) expires: Option<i64>,
-    /// An INSERT: the row exists even without cells.
-    pub(crate) mark: bool,
-    /// Deletes the row.
-    pub(crate) delete: bool,
-    /// New values by column id; none deletes the cell.
-    pub(crate) cells: Vec<(u16, Option<Bytes>)>,
+}
+
+/// What a write does to a cell.
+#[derive(Clone, Debug)]
+pub(crate) enum CellChange {
+    /// None deletes it.
+    Set(Option<Bytes>),
+    /// Adds to a counter.
+    Count(i64),
+}
+
+/// What a write does to a partition.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Row {
+        key: RowKey,
+        clustering: Vec<Bytes>,
+        /// An INSERT: the row exists even without cells.
+        mark: bool,
+        cells: Vec<(u16, CellChange)>,
+    },
+    Statics(Vec<(u16, CellChange)>),
+    DeleteRow {
+        key: RowKey,
+        clustering: Vec<Bytes>,
+    },
+    DeleteRange(RowRange),
+    DeletePartition,
 }
 
 /// All rows of one table.
@@ -170,82 +313,21 @@ pub(crate) struct TableRows {
 }
 
 impl TableRows {
-    fn partition(&mut self, key: PartitionKey, components: Vec<Bytes>) -> &mut Partition {
-        self.partitions.entry(key).or_insert_with(|| Partition {
-            components,
-            ..Partition::default()
-        })
-    }
-
+    /// Makes one change to the partition of a key, whose component values are given.
     pub(crate) fn apply(
         &mut self,
         key: PartitionKey,
-        components: Vec<Bytes>,
-        row_key: RowKey,
-        change: RowChange,
+        components: &[Bytes],
+        stamp: Stamp,
+        change: Change,
     ) {
-        let RowChange {
-            clustering,
-            timestamp,
-            expires,
-            mark,
-            delete,
-            cells,
-        } = change;
-        let partition = self.partition(key, components);
-        let row = partition.rows.entry(row_key).or_insert_with(|| Row {
-            clustering,
-            ..Row::default()
-        });
-        if delete {
-            row.dead_at = row.dead_at.max(Some(timestamp));
-        }
-        if mark {
-            let marker = Cell {
-                timestamp,
-                value: Some(Bytes::new()),
-                expires,
-            };
-            if row.marker.as_ref().is_none_or(|old| marker.beats(old)) {
-                row.marker = Some(marker);
-            }
-        }
-        for (column, value) in cells {
-            let cell = Cell {
-                timestamp,
-                expires: expires.filter(|_| value.is_some()),
-                value,
-            };
-            match row.cells.get_mut(&column) {
-                Some(old) if !cell.beats(old) => {}
-                Some(old) => *old = cell,
-                None => {
-                    row.cells.insert(column, cell);
-                }
-            }
-        }
-    }
-
-    pub(crate) fn delete_partition(
-        &mut self,
-        key: PartitionKey,
-        components: Vec<Bytes>,
-        timestamp: i64,
-    ) {
-        let partition = self.partition(key, components);
-        partition.dead_at = partition.dead_at.max(Some(timestamp));
-    }
-
-    pub(crate) fn delete_range(
-        &mut self,
-        key: PartitionKey,
-        components: Vec<Bytes>,
-        (low, high): (Bound<RowKey>, Bound<RowKey>),
-        timestamp: i64,
-    ) {
-        self.partition(key, components)
-            .dead_ranges
-            .push((low, high, timestamp));
+        self.partitions
+            .entry(key)
+            .or_insert_with(|| Partition {
+                components: components.to_vec(),
+                ..Partition::default()
+            })
+            .apply(stamp, change);
     }
 }
 
@@ -272,29 +354,52 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cql::ColumnDefinition;
+    use super::super::value::{CqlType, Native};
     use super::*;
 
-    fn change(timestamp: i64, value: Option<&'static str>) -> RowChange {
-        RowChange {
+    /// `pk blob, ck blob, s text static, v text`.
+    fn table() -> Table {
+        let column = |name: &str, native, is_static| ColumnDefinition {
+            name: name.to_owned(),
+            ty: CqlType::Native(native),
+            is_static,
+        };
+        let columns = vec![
+            column("pk", Native::Blob, false),
+            column("ck", Native::Blob, false),
+            column("s", Native::Text, true),
+            column("v", Native::Text, false),
+        ];
+        let partition = ["pk".to_owned()];
+        let clustering = [("ck".to_owned(), false)];
+        Table::new([0; 16], ("ks", "t"), columns, &partition, &clustering).unwrap()
+    }
+
+    const KEY: PartitionKey = (0, Bytes::new());
+    const STATIC: usize = 2;
+    const REGULAR: usize = 3;
+
+    fn apply(rows: &mut TableRows, timestamp: i64, expires: Option<i64>, change: Change) {
+        rows.apply(KEY, &[], Stamp { timestamp, expires }, change);
+    }
+
+    fn row(mark: bool, cells: Vec<(u16, CellChange)>) -> Change {
+        Change::Row {
+            key: RowKey::new(),
             clustering: Vec::new(),
-            timestamp,
-            expires: None,
-            mark: false,
-            delete: false,
-            cells: vec![(1, value.map(|text| Bytes::from_static(text.as_bytes())))],
+            mark,
+            cells,
         }
     }
 
-    fn read(rows: &TableRows, now: i64) -> Option<Bytes> {
-        let partition = rows.partitions.get(&(0, Bytes::new()))?;
-        let (_, row) = partition
-            .rows((Bound::Unbounded, Bound::Unbounded), now)
-            .next()?;
-        row.cell(1)
+    fn set(value: Option<&'static str>) -> CellChange {
+        CellChange::Set(value.map(|text| Bytes::from_static(text.as_bytes())))
     }
 
-    fn apply(rows: &mut TableRows, change: RowChange) {
-        rows.apply((0, Bytes::new()), Vec::new(), RowKey::new(), change);
+    fn read(rows: &TableRows, now: i64) -> Option<Bytes> {
+        let partition = rows.partitions.get(&KEY)?;
+        partition.row(&RowKey::new(), now)?.value(&table(), REGULAR)
     }
 
     #[test]
@@ -314,7 +419,12 @@ mod tests {
         for (writes, expected) in cases {
             let mut rows = TableRows::default();
             for (timestamp, value) in *writes {
-                apply(&mut rows, change(*timestamp, *value));
+                apply(
+                    &mut rows,
+                    *timestamp,
+                    None,
+                    row(false, vec![(3, set(*value))]),
+                );
             }
             assert_eq!(
                 read(&rows, 0).as_deref(),
@@ -326,30 +436,22 @@ mod tests {
 
     #[test]
     fn deletions_cover_older_writes_that_come_later() {
-        let deletions: [fn(&mut TableRows); 3] = [
-            |rows| rows.delete_partition((0, Bytes::new()), Vec::new(), 5),
-            |rows| {
-                let all = (Bound::Unbounded, Bound::Unbounded);
-                rows.delete_range((0, Bytes::new()), Vec::new(), all, 5);
-            },
-            |rows| {
-                apply(
-                    rows,
-                    RowChange {
-                        delete: true,
-                        cells: vec![],
-                        ..change(5, None)
-                    },
-                )
+        let deletions = [
+            Change::DeletePartition,
+            Change::DeleteRange((Bound::Unbounded, Bound::Unbounded)),
+            Change::DeleteRow {
+                key: RowKey::new(),
+                clustering: Vec::new(),
             },
         ];
-        for delete in deletions {
+        for deletion in deletions {
             let mut rows = TableRows::default();
-            delete(&mut rows);
-            apply(&mut rows, change(5, Some("old")));
-            assert_eq!(read(&rows, 0), None);
-            apply(&mut rows, change(6, Some("new")));
-            assert_eq!(read(&rows, 0).as_deref(), Some(&b"new"[..]));
+            let text = format!("{deletion:?}");
+            apply(&mut rows, 5, None, deletion);
+            apply(&mut rows, 5, None, row(false, vec![(3, set(Some("old")))]));
+            assert_eq!(read(&rows, 0), None, "{text}");
+            apply(&mut rows, 6, None, row(false, vec![(3, set(Some("new")))]));
+            assert_eq!(read(&rows, 0).as_deref(), Some(&b"new"[..]), "{text}");
         }
     }
 
@@ -358,23 +460,58 @@ mod tests {
         let mut rows = TableRows::default();
         apply(
             &mut rows,
-            RowChange {
-                expires: Some(100),
-                ..change(1, Some("a"))
-            },
+            1,
+            Some(100),
+            row(false, vec![(3, set(Some("a")))]),
         );
         assert!(read(&rows, 99).is_some() && read(&rows, 100).is_none());
-        let all = || (Bound::Unbounded, Bound::Unbounded);
-        let count = |rows: &TableRows| rows.partitions[&(0, Bytes::new())].rows(all(), 200).count();
-        assert_eq!(count(&rows), 0, "a row is its live cells");
+        let is_live = |rows: &TableRows| rows.partitions[&KEY].row(&RowKey::new(), 200).is_some();
+        assert!(!is_live(&rows), "a row is its live cells");
+        apply(&mut rows, 2, None, row(true, vec![]));
+        assert!(is_live(&rows), "or its marker");
+    }
+
+    #[test]
+    fn statics_live_without_rows_and_die_with_the_partition() {
+        let mut rows = TableRows::default();
+        let statics = |rows: &TableRows| {
+            let statics = rows.partitions[&KEY].statics(0)?;
+            statics.value(&table(), STATIC)
+        };
         apply(
             &mut rows,
-            RowChange {
-                mark: true,
-                cells: vec![],
-                ..change(2, None)
-            },
+            1,
+            None,
+            Change::Statics(vec![(2, set(Some("s")))]),
         );
-        assert_eq!(count(&rows), 1, "or its marker");
+        assert_eq!(statics(&rows).as_deref(), Some(&b"s"[..]));
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        apply(&mut rows, 2, None, Change::DeleteRange(all));
+        assert!(statics(&rows).is_some(), "ranges are of rows");
+        apply(&mut rows, 2, None, Change::DeletePartition);
+        assert_eq!(statics(&rows), None);
+    }
+
+    #[test]
+    fn counters_add_up_and_begin_anew_after_a_deletion() {
+        let mut rows = TableRows::default();
+        let count = |rows: &mut TableRows, timestamp, delta| {
+            apply(
+                rows,
+                timestamp,
+                None,
+                row(false, vec![(3, CellChange::Count(delta))]),
+            );
+            let value = read(rows, 0).expect("a count");
+            i64::from_be_bytes(value[..].try_into().unwrap())
+        };
+        assert_eq!(count(&mut rows, 1, 5), 5);
+        assert_eq!(count(&mut rows, 1, -7), -2, "a tie counts as well");
+        assert_eq!(count(&mut rows, 2, i64::MAX), i64::MAX - 2);
+        apply(&mut rows, 3, None, row(false, vec![(3, set(None))]));
+        assert_eq!(read(&rows, 0), None);
+        assert_eq!(count(&mut rows, 4, 1), 1);
+        apply(&mut rows, 5, None, Change::DeletePartition);
+        assert_eq!(count(&mut rows, 6, 1), 1);
     }
 }

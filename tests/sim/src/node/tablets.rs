@@ -32,8 +32,6 @@ pub struct Tablet {
     pub pending: Option<Replica>,
     /// Position of the leader in `replicas`, for strongly consistent tables; none during election.
     pub leader: Option<usize>,
-    /// Bits of the version that are turned over: a version is opaque, and any may follow any.
-    pub version_flips: u64,
 }
 
 /// The tablets of one table.
@@ -64,7 +62,6 @@ impl TabletMap {
                     replicas,
                     pending: None,
                     leader,
-                    version_flips: 0,
                 }
             })
             .collect();
@@ -239,7 +236,7 @@ fn v2_payload(
     leader: Option<Replica>,
 ) -> Option<Payload> {
     let replicas = located.tablet.ordered(host_ids, leader);
-    let version = version_of(&replicas, host_ids) ^ located.tablet.version_flips;
+    let version = version_of(&replicas, host_ids);
     (!block_matches(version, block)).then(|| Payload {
         key: "tablets-routing-v2",
         value: encode(located, &replicas, Some(version), host_ids),
@@ -306,7 +303,6 @@ mod tests {
             replicas: vec![B, A, C],
             pending: None,
             leader,
-            version_flips: 0,
         }
     }
 

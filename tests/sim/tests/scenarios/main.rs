@@ -1,8 +1,10 @@
 //! Scenarios on the simulated cluster, bytes in and bytes out.
 
+mod batch;
 mod conformance;
 mod counters_and_statics;
 mod data;
 mod faults;
+mod lwt;
 mod routing;
 mod support;

@@ -308,6 +308,11 @@ impl Cluster {
         uuid_from(self.options.seed, "fresh", self.uuids_made, 1)
     }
 
+    /// Whether a node shows nothing of ScyllaDB.
+    pub(crate) fn is_plain(&self, node: usize) -> bool {
+        self.options.nodes.get(node).is_some_and(|node| node.plain)
+    }
+
     pub(crate) fn host_ids(&self) -> impl Fn(usize) -> [u8; 16] + '_ {
         |node| self.nodes.get(node).map_or([0; 16], |node| node.host_id)
     }

@@ -225,10 +225,28 @@ pub(crate) enum Part {
     Field(String),
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchKind {
+    Logged,
+    Unlogged,
+    Counter,
+}
+
+impl BatchKind {
+    /// The type byte of a BATCH; nodes do not refuse unknown ones.
+    pub(crate) fn from_code(code: u8) -> Self {
+        match code {
+            1 => Self::Unlogged,
+            2 => Self::Counter,
+            _ => Self::Logged,
+        }
+    }
+}
+
 /// A textual BEGIN BATCH … APPLY BATCH.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TextBatch {
-    pub(crate) counter: bool,
+    pub(crate) kind: BatchKind,
     pub(crate) using: Using,
     pub(crate) statements: Vec<Modify>,
 }

@@ -267,10 +267,13 @@ impl Parser<'_> {
     }
 
     pub(super) fn batch(&mut self) -> Result<TextBatch> {
-        let counter = self.word("counter");
-        if !counter {
-            self.word("unlogged");
-        }
+        let kind = if self.word("counter") {
+            BatchKind::Counter
+        } else if self.word("unlogged") {
+            BatchKind::Unlogged
+        } else {
+            BatchKind::Logged
+        };
         self.expect_word("batch")?;
         let using = self.using()?;
         let mut statements = Vec::new();
@@ -291,7 +294,7 @@ impl Parser<'_> {
             while self.symbol(";") {}
         }
         Ok(TextBatch {
-            counter,
+            kind,
             using,
             statements,
         })

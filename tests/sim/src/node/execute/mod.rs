@@ -3,10 +3,15 @@
 //! Order of a single-partition request: levels are checked, the partition is located, the request
 //! is counted, replicas must be up, rows are read or written, the payload rule is asked.
 
+mod batch;
+mod condition;
+mod key;
 mod modify;
 mod schema_change;
 mod select;
+mod write;
 
+pub(crate) use batch::BatchRun;
 pub(crate) use schema_change::SchemaChange;
 #[cfg(test)]
 pub(crate) use schema_change::{Target, Verb};
@@ -37,6 +42,15 @@ pub(crate) struct Execution {
     pub(crate) page_size: Option<i32>,
     pub(crate) paging_state: Option<Vec<u8>>,
     pub(crate) timestamp: Option<i64>,
+}
+
+impl Execution {
+    fn levels(&self) -> modify::Levels {
+        modify::Levels {
+            consistency: self.consistency,
+            serial: self.serial_consistency,
+        }
+    }
 }
 
 /// Rows, encoded as they go into the body.
@@ -86,13 +100,22 @@ impl Cluster {
         match &prepared.plan {
             Plan::Select(plan) => self.select(plan, run, key_bound),
             Plan::Modify(plan) => self.modify(plan, run, key_bound),
-            Plan::Batch(plans) => {
-                let items: Vec<_> = plans
-                    .iter()
-                    .map(|plan| (plan, run.values.as_slice()))
-                    .collect();
-                self.batch(&items, run.consistency, run.timestamp, &run.caller)?;
-                Ok(Outcome::Void.into())
+            Plan::Batch(plan) => {
+                let given =
+                    write::timestamp_of(plan.timestamp.as_ref(), &run.values, run.caller.now)?;
+                self.batch(&BatchRun {
+                    kind: plan.kind,
+                    items: plan
+                        .statements
+                        .iter()
+                        .map(|plan| (plan, run.values.as_slice()))
+                        .collect(),
+                    shown: plan.shown.as_ref(),
+                    caller: run.caller,
+                    consistency: run.consistency,
+                    serial_consistency: run.serial_consistency,
+                    timestamp: given.or(run.timestamp),
+                })
             }
             Plan::Use(name) => {
                 if self.catalogue.keyspace(name).is_none() {
@@ -139,28 +162,10 @@ fn key_value(operand: &Operand, values: &[Bound], column: &Column) -> Result<Byt
     }
 }
 
-/// Refuses keys a node cannot store.
-fn check_key(components: &[Bytes]) -> Result<()> {
-    if let [only] = components
-        && only.is_empty()
-    {
-        return Err(CqlError::invalid("Key may not be empty"));
-    }
-    if components
-        .iter()
-        .any(|component| component.len() > usize::from(u16::MAX))
-    {
-        return Err(CqlError::invalid(
-            "Key length is longer than maximum of 65535",
-        ));
-    }
-    Ok(())
-}
-
 /// A test with its values filled in.
 enum Check {
     Compare(Operator, Option<Vec<u8>>),
-    In(Vec<Vec<u8>>),
+    In(Vec<Option<Vec<u8>>>),
 }
 
 impl Check {
@@ -185,11 +190,29 @@ impl Check {
                 Self::In(
                     elements
                         .iter()
-                        .map(|bytes| sort_key(&column.ty, bytes))
+                        .map(|bytes| Some(sort_key(&column.ty, bytes)))
                         .collect(),
                 )
             }
         })
+    }
+
+    /// As a condition: a list may name null, which is the absence of a value.
+    fn of_condition(test: &Test, values: &[Bound], column: &Column) -> Result<Self> {
+        let Test::In(operands) = test else {
+            return Self::new(test, values, column);
+        };
+        let elements: Result<Vec<Option<Vec<u8>>>> = operands
+            .iter()
+            .map(|operand| match resolve(operand, values) {
+                Bound::Null => Ok(None),
+                _ => {
+                    let bytes = key_value(operand, values, column)?;
+                    Ok(Some(sort_key(&column.ty, &bytes)))
+                }
+            })
+            .collect();
+        elements.map(Self::In)
     }
 
     /// `nulls_match`: in conditions `= null` tests for absence, in WHERE nothing equals null.
@@ -208,7 +231,7 @@ impl Check {
                 (None, None) => nulls_match && *operator == Operator::Equal,
                 _ => nulls_match && *operator == Operator::NotEqual,
             },
-            Self::In(expected) => value.is_some_and(|value| expected.contains(&value)),
+            Self::In(expected) => expected.contains(&value),
         }
     }
 }

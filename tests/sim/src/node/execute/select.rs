@@ -11,19 +11,14 @@ use super::super::cql::Operator;
 use super::super::error::CqlError;
 use super::super::plan::{Output, SelectPlan};
 use super::super::route::{Request, Route};
-use super::super::store::{LiveRow, Partition, PartitionKey, RowKey, TableRows};
+use super::super::store::{LiveRow, Partition, PartitionKey, RowKey, RowRange, TableRows};
 use super::super::system;
-use super::super::token::{partition_key, token_of};
 use super::super::value::bigint;
-use super::{
-    Check, Executed, Execution, Outcome, Result, Rows, check_key, in_values, key_value, positive,
-};
+use super::key::{partition_keys, prefix_range, put_clustering};
+use super::{Check, Executed, Execution, Outcome, Result, Rows, key_value, positive};
 
 /// A page ends at this many bytes of cells even if rows are missing.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-
-/// Partitions that one IN may name.
-const PARTITIONS_MAX: usize = 10_000;
 
 /// Where a page ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -227,31 +222,8 @@ impl Cluster {
         let Some(tests) = &plan.key else {
             return Ok(None);
         };
-        let mut products: Vec<Vec<Bytes>> = vec![Vec::new()];
-        for (test, column) in tests.iter().zip(plan.table.partition_columns()) {
-            let candidates = in_values(test, values, column)?;
-            if products.len().saturating_mul(candidates.len()) > PARTITIONS_MAX {
-                return Err(CqlError::invalid("IN names too many partitions"));
-            }
-            products = products
-                .into_iter()
-                .flat_map(|head| {
-                    candidates.iter().map(move |candidate| {
-                        let mut key = head.clone();
-                        key.push(candidate.clone());
-                        key
-                    })
-                })
-                .collect();
-        }
-        let mut keys = Vec::with_capacity(products.len());
-        for components in products {
-            check_key(&components)?;
-            keys.push(encode_key(&components)?);
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        Ok(Some(keys))
+        let keys = partition_keys(tests, plan.table.partition_columns(), values)?;
+        Ok(Some(keys.into_iter().map(|(key, _)| key).collect()))
     }
 
     fn page<'a>(&self, plan: &'a SelectPlan, run: &Execution, paged: bool) -> Result<Page<'a>> {
@@ -351,11 +323,24 @@ impl Cluster {
                 0
             };
             let range = row_range(&prefix, after, plan.reversed);
-            let rows = partition.rows(range, now);
+            if let Some(statics) = statics_alone(plan, (&range, partition), now) {
+                let value = |column: usize| statics.value(&plan.table, column);
+                if after.is_none() && page.wants(&value) {
+                    if page.offer(key.0, &value).is_break() {
+                        break;
+                    }
+                    page.position.in_partition = 1;
+                    page.position.last = Some((key.clone(), RowKey::new()));
+                }
+                continue;
+            }
+            let rows = partition
+                .entries(range, now)
+                .filter_map(|(key, row)| Some((key, row?)));
             let flow = if plan.reversed {
-                read_partition(&mut page, (key, partition), sent, rows.rev())
+                read_partition(&mut page, key, sent, rows.rev())
             } else {
-                read_partition(&mut page, (key, partition), sent, rows)
+                read_partition(&mut page, key, sent, rows)
             };
             if flow.is_break() {
                 break;
@@ -365,10 +350,29 @@ impl Cluster {
     }
 }
 
+/// The static values of a partition that has no rows, for a read that asks for all of them.
+fn statics_alone<'p>(
+    plan: &SelectPlan,
+    (range, partition): (&RowRange, &'p Partition),
+    now: i64,
+) -> Option<LiveRow<'p>> {
+    let restricted = !plan.prefix.is_empty()
+        || plan
+            .filters
+            .iter()
+            .any(|filter| plan.table.is_clustering(filter.column));
+    if restricted {
+        return None;
+    }
+    let statics = partition.statics(now)?;
+    let mut rows = partition.entries(range.clone(), now);
+    rows.all(|(_, row)| row.is_none()).then_some(statics)
+}
+
 /// Offers the rows of a partition, of which `sent` went out with earlier pages.
 fn read_partition<'p>(
     page: &mut Page<'_>,
-    (key, partition): (&PartitionKey, &'p Partition),
+    key: &PartitionKey,
     mut sent: u32,
     rows: impl Iterator<Item = (&'p RowKey, LiveRow<'p>)>,
 ) -> ControlFlow<()> {
@@ -377,15 +381,7 @@ fn read_partition<'p>(
         if page.per_partition.is_some_and(|limit| sent >= limit) {
             break;
         }
-        let value = |column: usize| {
-            if column < table.partition_len {
-                partition.components.get(column).cloned()
-            } else if column < table.key_len() {
-                row.clustering().get(column - table.partition_len).cloned()
-            } else {
-                row.cell(table.columns[column].id)
-            }
-        };
+        let value = |column: usize| row.value(&table, column);
         if !page.wants(&value) {
             continue;
         }
@@ -434,39 +430,6 @@ fn row_range(
         }
     }
     (low, high)
-}
-
-/// All keys that begin with `prefix`.
-pub(super) fn prefix_range(prefix: &RowKey) -> (Edge<RowKey>, Edge<RowKey>) {
-    let mut end = prefix.clone();
-    while end.last() == Some(&0xff) {
-        end.pop();
-    }
-    match end.last_mut() {
-        Some(last) => {
-            *last += 1;
-            (Edge::Included(prefix.clone()), Edge::Excluded(end))
-        }
-        None => (Edge::Included(prefix.clone()), Edge::Unbounded),
-    }
-}
-
-/// Appends a clustering component to an encoded key.
-pub(super) fn put_clustering(
-    key: &mut RowKey,
-    column: &super::super::schema::Column,
-    value: &[u8],
-) {
-    use super::super::schema::Role;
-    let descending = matches!(column.role, Role::Clustering { descending: true });
-    column.ty.put_sort_key(value, descending, key);
-}
-
-/// Token and bytes of a partition key.
-pub(super) fn encode_key(components: &[Bytes]) -> Result<PartitionKey> {
-    let key = partition_key(components.iter().map(|component| &component[..]))
-        .ok_or_else(|| CqlError::invalid("Key length is longer than maximum of 65535"))?;
-    Ok((token_of(&key), key.into()))
 }
 
 fn token_bounds(plan: &SelectPlan, run: &Execution) -> Result<Vec<(Operator, i64)>> {
@@ -542,21 +505,5 @@ mod tests {
             }
         }
         assert!(Position::decode(b"garbage garbage garbage").is_err());
-    }
-
-    #[test]
-    fn prefix_ranges_end_before_the_next_prefix() {
-        assert_eq!(
-            prefix_range(&vec![1, 0xff]),
-            (Edge::Included(vec![1, 0xff]), Edge::Excluded(vec![2]))
-        );
-        assert_eq!(
-            prefix_range(&Vec::new()),
-            (Edge::Included(vec![]), Edge::Unbounded)
-        );
-        assert_eq!(
-            prefix_range(&vec![0xff]),
-            (Edge::Included(vec![0xff]), Edge::Unbounded)
-        );
     }
 }

@@ -3,6 +3,8 @@
 //! A plan holds the table it was made for; the catalogue's change drops it from the caches. Nothing
 //! is read or written here.
 
+mod batch;
+mod condition;
 mod modify;
 mod planner;
 mod select;
@@ -10,6 +12,9 @@ mod select;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+
+pub(crate) use self::batch::BatchPlan;
+pub(crate) use self::condition::{Conditional, If, Shown};
 
 use self::planner::Planner;
 use super::codec::{Bound, Writer};
@@ -156,39 +161,53 @@ fn single(test: &Test) -> Option<&Operand> {
 /// What a modification does to the rows it names.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Insert(Vec<(usize, Operand)>),
-    Update(Vec<(usize, Operand)>),
-    DeleteCells(Vec<usize>),
+    Cells {
+        /// INSERT: rows exist even without cells.
+        mark: bool,
+        updates: Vec<(usize, Update)>,
+    },
     DeleteRows,
 }
 
+/// What a modification does to a column.
 #[derive(Clone, Debug)]
-pub(crate) enum If {
-    NotExists,
-    Exists,
-    Columns(Vec<Filter>),
+pub(crate) enum Update {
+    Set(Operand),
+    /// Of a counter.
+    Count {
+        delta: Operand,
+        /// Subtracts.
+        down: bool,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) struct ModifyPlan {
     pub(crate) table: Arc<Table>,
-    pub(crate) key: Vec<Operand>,
-    pub(crate) prefix: Vec<Operand>,
+    /// Equality or IN, one per partition key column.
+    pub(crate) key: Vec<Test>,
+    /// Equality or IN of the leading clustering columns.
+    pub(crate) prefix: Vec<Test>,
     /// Bounds on the clustering column after the prefix (DELETE only).
     pub(crate) range: Bounds,
     pub(crate) action: Action,
     pub(crate) timestamp: Option<Operand>,
     pub(crate) ttl: Option<Operand>,
-    pub(crate) condition: Option<If>,
-    /// Of a conditional statement: `[applied]` and the columns it shows, with their positions.
-    pub(crate) metadata: Option<(Arc<Metadata>, Vec<usize>)>,
+    pub(crate) condition: Option<Conditional>,
+}
+
+impl ModifyPlan {
+    /// The values of the partition key, if it is one partition.
+    fn single_key(&self) -> Option<Vec<&Operand>> {
+        self.key.iter().map(single).collect()
+    }
 }
 
 #[derive(Debug)]
 pub(crate) enum Plan {
     Select(Box<SelectPlan>),
     Modify(Box<ModifyPlan>),
-    Batch(Vec<ModifyPlan>),
+    Batch(Box<BatchPlan>),
     Use(String),
     Truncate(Arc<Table>),
     Schema(Box<SchemaStatement>, Option<String>),
@@ -207,7 +226,16 @@ impl Prepared {
     pub(crate) fn metadata(&self) -> Option<&Arc<Metadata>> {
         match &self.plan {
             Plan::Select(select) => Some(&select.metadata),
-            Plan::Modify(modify) => modify.metadata.as_ref().map(|(metadata, _)| metadata),
+            Plan::Modify(modify) => modify.condition.as_ref()?.shown.fixed(),
+            Plan::Batch(batch) => batch.shown.as_ref()?.fixed(),
+            _ => None,
+        }
+    }
+
+    /// An INSERT, UPDATE or DELETE.
+    pub(crate) fn modification(&self) -> Option<&ModifyPlan> {
+        match &self.plan {
+            Plan::Modify(plan) => Some(plan),
             _ => None,
         }
     }
@@ -230,7 +258,7 @@ impl Prepared {
         match &self.plan {
             Plan::Select(plan) => is(&plan.table),
             Plan::Modify(plan) => is(&plan.table),
-            Plan::Batch(plans) => plans.iter().any(|plan| is(&plan.table)),
+            Plan::Batch(batch) => batch.statements.iter().any(|plan| is(&plan.table)),
             Plan::Truncate(table) => is(table),
             Plan::Use(_) | Plan::Schema(..) => false,
         }
@@ -271,13 +299,11 @@ fn key_markers(plan: &Plan) -> Vec<u16> {
     };
     let found = match plan {
         Plan::Select(select) => select.single_key().and_then(markers),
-        Plan::Modify(modify) => markers(modify.key.iter().collect()),
-        Plan::Batch(plans) => match plans.split_first() {
-            Some((first, rest)) if rest.iter().all(|plan| plan.table.id == first.table.id) => {
-                markers(first.key.iter().collect())
-            }
-            _ => None,
-        },
+        Plan::Modify(modify) => modify.single_key().and_then(markers),
+        Plan::Batch(batch) => batch
+            .only_table()
+            .and_then(|_| batch.statements.first()?.single_key())
+            .and_then(markers),
         _ => None,
     };
     found.unwrap_or_default()

@@ -1,18 +1,17 @@
 //! Planning of INSERT, UPDATE and DELETE.
 
-use std::sync::Arc;
-
+use super::super::codec::Bound;
 use super::super::cql::{
-    Assignment, Condition, Modify, ModifyKind, Operator, Part, Relation, Subject, Term,
+    Assignment, Condition, Modify, ModifyKind, Operator, Part, Relation, Subject, Term, Using,
 };
 use super::super::error::CqlError;
-use super::super::schema::Table;
+use super::super::schema::{Role, Table};
 use super::super::value::CqlType;
 use super::planner::Planner;
-use super::{Action, Bounds, Filter, If, Metadata, ModifyPlan, Operand, Result, Test};
+use super::{Action, Bounds, ModifyPlan, Operand, Result, Test, Update, single};
 
-/// An operand for the column at a position.
-type Keyed = (usize, Operand);
+/// A test of the key column at a position.
+type Keyed = (usize, Test);
 
 impl Planner<'_> {
     pub(super) fn modify(&mut self, modify: Modify) -> Result<ModifyPlan> {
@@ -25,28 +24,16 @@ impl Planner<'_> {
         } = modify;
         Self::timeout(&using)?;
         let table = self.writable(&table)?;
-        let strong = self
-            .catalogue
-            .keyspace(&table.keyspace)
-            .is_some_and(|k| k.is_strong());
-        if strong && using.timestamp.is_some() {
-            return Err(CqlError::invalid(
-                "Strongly consistent queries don't support user-provided timestamps",
-            ));
-        }
-        if strong && condition != Condition::None {
-            return Err(CqlError::invalid(
-                "Strongly consistent updates don't support data prefetch",
-            ));
-        }
-        let is_insert = matches!(kind, ModifyKind::Insert(_));
-        if is_insert && table.is_counter() {
+        self.check_attributes(&table, &using, &condition)?;
+        let verb = match kind {
+            ModifyKind::Insert(_) => "INSERT",
+            ModifyKind::Update(_) => "UPDATE",
+            ModifyKind::Delete(_) => "DELETE",
+        };
+        if verb == "INSERT" && table.is_counter() {
             return Err(CqlError::invalid(
                 "INSERT statements are not allowed on counter tables, use UPDATE instead",
             ));
-        }
-        if !table.static_columns().is_empty() {
-            return Err(CqlError::invalid("static columns cannot be written yet"));
         }
         // Markers are described in the order of the text, so that types are known whatever fails.
         let timestamp = self.attribute(&table, using.timestamp, "[timestamp]", &CqlType::BIGINT)?;
@@ -54,21 +41,9 @@ impl Planner<'_> {
         let (action, mut keys) = self.action(&table, kind)?;
         let range = self.where_clause(&table, relations, &action, &mut keys)?;
         let (key, prefix) = split_key(&table, keys)?;
-        let wants_row = !matches!(action, Action::DeleteRows);
-        if (wants_row || is_insert) && prefix.len() < table.clustering_len {
-            let missing = &table.clustering_columns()[prefix.len()].name;
-            let text = format!("Missing mandatory PRIMARY KEY part {missing}");
-            return Err(CqlError::Invalid(text));
-        }
         let range = bounds_after(&table, prefix.len(), range)?;
-        let (condition, metadata) = self.condition(&table, condition)?;
-        if condition.is_some() && prefix.len() < table.clustering_len {
-            return Err(CqlError::invalid(
-                "IN on the clustering key columns or a missing one is not supported with \
-                 conditional deletions",
-            ));
-        }
-        Ok(ModifyPlan {
+        let condition = self.condition(&table, condition)?;
+        let plan = ModifyPlan {
             table,
             key,
             prefix,
@@ -77,8 +52,49 @@ impl Planner<'_> {
             timestamp,
             ttl,
             condition,
-            metadata,
-        })
+        };
+        check_rows(&plan, verb)?;
+        check_conditional(&plan)?;
+        Ok(plan)
+    }
+
+    /// What USING and IF may not be given together with, and with which tables.
+    fn check_attributes(&self, table: &Table, using: &Using, condition: &Condition) -> Result<()> {
+        let strong = self
+            .catalogue
+            .keyspace(&table.keyspace)
+            .is_some_and(|keyspace| keyspace.is_strong());
+        let conditional = *condition != Condition::None;
+        let refusals = [
+            (
+                strong && using.timestamp.is_some(),
+                "Strongly consistent queries don't support user-provided timestamps",
+            ),
+            (
+                strong && conditional,
+                "Strongly consistent updates don't support data prefetch",
+            ),
+            (
+                conditional && using.timestamp.is_some(),
+                "Cannot provide custom timestamp for conditional updates",
+            ),
+            (
+                conditional && table.is_counter(),
+                "Conditional updates are not supported on counter tables",
+            ),
+            (
+                table.is_counter() && using.timestamp.is_some(),
+                "Cannot provide custom timestamp for counter updates",
+            ),
+            (
+                table.is_counter() && using.ttl.is_some(),
+                "Cannot provide custom TTL for counter updates",
+            ),
+        ];
+        match refusals.into_iter().find(|(refused, _)| *refused) {
+            Some((_, text)) => Err(CqlError::invalid(text)),
+            None => Ok(()),
+        }
     }
 
     /// Equalities go to `keys`, other bounds (DELETE only) are given back by column.
@@ -107,7 +123,9 @@ impl Planner<'_> {
                 return Err(CqlError::Invalid(text));
             }
             match self.comparison(table, column, comparison)? {
-                Test::Compare(Operator::Equal, operand) => keys.push((column, operand)),
+                test @ (Test::Compare(Operator::Equal, _) | Test::In(_) | Test::InMarker(_)) => {
+                    keys.push((column, test));
+                }
                 Test::Compare(operator, operand) if may_range && column >= table.partition_len => {
                     range.push((column, operator, operand));
                 }
@@ -122,129 +140,153 @@ impl Planner<'_> {
     }
 
     fn action(&mut self, table: &Table, kind: ModifyKind) -> Result<(Action, Vec<Keyed>)> {
-        let is_insert = matches!(kind, ModifyKind::Insert(_));
+        let (mut updates, mut keys) = (Vec::new(), Vec::new());
+        let mark = matches!(kind, ModifyKind::Insert(_));
         match kind {
-            ModifyKind::Insert(_) | ModifyKind::Update(_) => {
-                let pairs = match kind {
-                    ModifyKind::Insert(pairs) => pairs,
-                    ModifyKind::Update(assignments) => whole(assignments)?,
-                    ModifyKind::Delete(_) => Vec::new(),
-                };
-                let (mut sets, mut keys) = (Vec::new(), Vec::new());
+            ModifyKind::Insert(pairs) => {
                 for (name, term) in pairs {
                     let at = Self::column(table, &name)?;
-                    if at < table.key_len() && !is_insert {
-                        let text = format!("PRIMARY KEY part {name} found in SET part");
-                        return Err(CqlError::Invalid(text));
+                    check_repeated(&name, keys.iter().any(|(known, _)| *known == at))?;
+                    if at < table.key_len() {
+                        let ty = table.columns[at].ty.clone();
+                        let operand = self.operand(table, term, &name, &ty)?;
+                        keys.push((at, Test::Compare(Operator::Equal, operand)));
+                        continue;
                     }
-                    if table.columns[at].is_counter() {
-                        return Err(CqlError::Invalid(format!(
-                            "Cannot set the value of counter column {name} (counters can only be \
-                             incremented/decremented, not set)"
-                        )));
-                    }
-                    let ty = table.columns[at].ty.clone();
-                    let operand = self.operand(table, term, &name, &ty)?;
-                    let target = if at < table.key_len() {
-                        &mut keys
-                    } else {
-                        &mut sets
-                    };
-                    if target.iter().any(|(known, _)| *known == at) {
-                        let text = format!("Multiple definitions found for column {name}");
-                        return Err(CqlError::Invalid(text));
-                    }
-                    target.push((at, operand));
+                    check_repeated(&name, updates.iter().any(|(known, _)| *known == at))?;
+                    let assignment = Assignment::Set(Part::Whole, term);
+                    updates.push((at, self.update(table, at, assignment)?));
                 }
-                let action = if is_insert {
-                    Action::Insert(sets)
-                } else {
-                    Action::Update(sets)
-                };
-                Ok((action, keys))
+            }
+            ModifyKind::Update(assignments) => {
+                for (name, assignment) in assignments {
+                    let at = value_column(table, &name, "found in SET part")?;
+                    let whole = matches!(assignment, Assignment::Set(Part::Whole, _));
+                    let known = updates.iter().any(|(known, _)| *known == at);
+                    check_repeated(&name, whole && known)?;
+                    updates.push((at, self.update(table, at, assignment)?));
+                }
             }
             ModifyKind::Delete(columns) if columns.is_empty() => {
-                Ok((Action::DeleteRows, Vec::new()))
+                return Ok((Action::DeleteRows, Vec::new()));
             }
             ModifyKind::Delete(columns) => {
-                let mut positions = Vec::new();
                 for (name, part) in columns {
-                    let at = Self::column(table, &name)?;
+                    let at = value_column(table, &name, "cannot be deleted")?;
                     if part != Part::Whole {
                         return Err(CqlError::invalid("parts of values cannot be deleted yet"));
                     }
-                    if at < table.key_len() {
-                        let text =
-                            format!("Invalid identifier {name} for deletion (PRIMARY KEY part)");
-                        return Err(CqlError::Invalid(text));
-                    }
-                    positions.push(at);
+                    updates.push((at, Update::Set(Operand::Fixed(Bound::Null))));
                 }
-                Ok((Action::DeleteCells(positions), Vec::new()))
             }
         }
+        Ok((Action::Cells { mark, updates }, keys))
     }
 
-    #[expect(
-        clippy::type_complexity,
-        reason = "the two halves of ModifyPlan it fills"
-    )]
-    fn condition(
-        &mut self,
-        table: &Table,
-        condition: Condition,
-    ) -> Result<(Option<If>, Option<(Arc<Metadata>, Vec<usize>)>)> {
-        let all: Vec<usize> = (0..table.columns.len()).collect();
-        let (condition, shown) = match condition {
-            Condition::None => return Ok((None, None)),
-            Condition::NotExists => (If::NotExists, all),
-            Condition::Exists => (If::Exists, all),
-            Condition::Columns(relations) => {
-                let mut filters = Vec::new();
-                for Relation {
-                    subject,
-                    comparison,
-                } in relations
-                {
-                    let Subject::Column(name) = subject else {
-                        return Err(CqlError::invalid("token() cannot be used in conditions"));
-                    };
-                    let column = Self::column(table, &name)?;
-                    if column < table.key_len() {
-                        return Err(CqlError::Invalid(format!(
-                            "PRIMARY KEY column '{name}' cannot have IF conditions"
-                        )));
-                    }
-                    let test = self.comparison(table, column, comparison)?;
-                    filters.push(Filter { column, test });
-                }
-                let mut shown: Vec<usize> = filters.iter().map(|filter| filter.column).collect();
-                shown.sort_unstable();
-                shown.dedup();
-                (If::Columns(filters), shown)
-            }
+    /// What an assignment does to the column at a position.
+    fn update(&mut self, table: &Table, at: usize, assignment: Assignment) -> Result<Update> {
+        let column = &table.columns[at];
+        let name = &column.name;
+        // A counter's marker has its type; what is written out is a bigint.
+        let mut operand = |term| match (&term, column.is_counter()) {
+            (Term::Marker(_), _) | (_, false) => self.operand(table, term, name, &column.ty),
+            (_, true) => self.operand(table, term, name, &CqlType::BIGINT),
         };
-        let applied = ("[applied]".to_owned(), CqlType::BOOLEAN);
-        let columns = shown.iter().map(|at| {
-            let column = &table.columns[*at];
-            (column.name.clone(), column.ty.clone())
-        });
-        let metadata = Metadata::new(table, core::iter::once(applied).chain(columns).collect());
-        Ok((Some(condition), Some((metadata, shown))))
-    }
-}
-
-/// Assignments that set whole columns.
-fn whole(assignments: Vec<(String, Assignment)>) -> Result<Vec<(String, Term)>> {
-    assignments
-        .into_iter()
-        .map(|(name, assignment)| match assignment {
-            Assignment::Set(Part::Whole, term) => Ok((name, term)),
+        match (assignment, column.is_counter()) {
+            (Assignment::Add(term), true) => Ok(Update::Count {
+                delta: operand(term)?,
+                down: false,
+            }),
+            (Assignment::Subtract(term), true) => Ok(Update::Count {
+                delta: operand(term)?,
+                down: true,
+            }),
+            (_, true) => Err(CqlError::Invalid(format!(
+                "Cannot set the value of counter column {name} (counters can only be \
+                 incremented/decremented, not set)"
+            ))),
+            (Assignment::Set(Part::Whole, term), false) => Ok(Update::Set(operand(term)?)),
             _ => Err(CqlError::Invalid(format!(
                 "Invalid operation for non counter column {name}"
             ))),
-        })
-        .collect()
+        }
+    }
+}
+
+fn check_repeated(name: &str, repeated: bool) -> Result<()> {
+    if repeated {
+        let text = format!("Multiple definitions found for column {name}");
+        return Err(CqlError::Invalid(text));
+    }
+    Ok(())
+}
+
+/// The position of a column that is not of the key.
+fn value_column(table: &Table, name: &str, refusal: &str) -> Result<usize> {
+    let at = Planner::column(table, name)?;
+    if at < table.key_len() {
+        return Err(CqlError::Invalid(format!(
+            "PRIMARY KEY part {name} {refusal}"
+        )));
+    }
+    Ok(at)
+}
+
+/// Which part of the clustering key each kind of change needs.
+fn check_rows(plan: &ModifyPlan, verb: &str) -> Result<()> {
+    let table = &plan.table;
+    let Action::Cells { updates, .. } = &plan.action else {
+        return Ok(());
+    };
+    let is_static = |(at, _): &(usize, Update)| table.columns[*at].role == Role::Static;
+    let only_statics = !updates.is_empty() && updates.iter().all(is_static);
+    if only_statics && (plan.prefix.is_empty() || verb != "INSERT") {
+        let tests_rows = plan
+            .condition
+            .as_ref()
+            .is_some_and(|condition| condition.tests(table, Role::Regular));
+        if !plan.prefix.is_empty() && !tests_rows {
+            return Err(CqlError::Invalid(format!(
+                "Invalid restrictions on clustering columns since the {verb} statement modifies \
+                 only static columns"
+            )));
+        }
+        return Ok(());
+    }
+    match table.clustering_columns().get(plan.prefix.len()) {
+        Some(missing) => Err(CqlError::Invalid(format!(
+            "Missing mandatory PRIMARY KEY part {}",
+            missing.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A condition is about one row, or about the static values of one partition.
+fn check_conditional(plan: &ModifyPlan) -> Result<()> {
+    let Some(condition) = &plan.condition else {
+        return Ok(());
+    };
+    let tests_rows = condition.tests(&plan.table, Role::Regular)
+        || (matches!(plan.action, Action::DeleteRows)
+            && !condition.tests(&plan.table, Role::Static));
+    if tests_rows && (plan.prefix.len() < plan.table.clustering_len || !plan.range.is_empty()) {
+        return Err(CqlError::invalid(
+            "DELETE statements must restrict all PRIMARY KEY columns with equality relations in \
+             order to use IF conditions on non static columns",
+        ));
+    }
+    if plan.key.iter().any(|test| single(test).is_none()) {
+        return Err(CqlError::invalid(
+            "IN on the partition key is not supported with conditional updates",
+        ));
+    }
+    if plan.prefix.iter().any(|test| single(test).is_none()) {
+        return Err(CqlError::invalid(
+            "IN on the clustering key columns is not supported with conditional updates",
+        ));
+    }
+    Ok(())
 }
 
 /// Bounds, all of the clustering column that comes after the `given` ones.
@@ -269,7 +311,7 @@ fn bounds_after(
 }
 
 /// Key values in the order of the key; clustering ones may end early but not have gaps.
-fn split_key(table: &Table, mut keys: Vec<Keyed>) -> Result<(Vec<Operand>, Vec<Operand>)> {
+fn split_key(table: &Table, mut keys: Vec<Keyed>) -> Result<(Vec<Test>, Vec<Test>)> {
     keys.sort_by_key(|(at, _)| *at);
     if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let name = &table.columns[pair[0].0].name;
@@ -285,7 +327,7 @@ fn split_key(table: &Table, mut keys: Vec<Keyed>) -> Result<(Vec<Operand>, Vec<O
             )));
         }
     }
-    let mut key: Vec<Operand> = keys.into_iter().map(|(_, operand)| operand).collect();
+    let mut key: Vec<Test> = keys.into_iter().map(|(_, test)| test).collect();
     let prefix = key.split_off(table.partition_len);
     Ok((key, prefix))
 }

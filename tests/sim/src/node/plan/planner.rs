@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use super::super::codec::Bound;
-use super::super::cql::{
-    Comparison, Literal, Statement, TableName, Term, TextBatch, Unsupported, Using,
-};
+use super::super::cql::{Comparison, Literal, Statement, TableName, Term, Unsupported, Using};
 use super::super::error::CqlError;
 use super::super::schema::{Catalogue, Table};
 use super::super::value::CqlType;
-use super::{ModifyPlan, Operand, Plan, Result, Test, Variable};
+use super::{Operand, Plan, Result, Test, Variable};
 
 pub(super) struct Planner<'a> {
     pub(super) catalogue: &'a Catalogue,
     keyspace: Option<&'a str>,
-    plain: bool,
+    pub(super) plain: bool,
     names: &'a [Option<String>],
     variables: Vec<Option<Variable>>,
 }
@@ -185,23 +183,6 @@ impl<'a> Planner<'a> {
                 Ok(Test::InMarker(marker))
             }
         }
-    }
-
-    fn batch(&mut self, batch: TextBatch) -> Result<Plan> {
-        if batch.counter {
-            return Err(CqlError::invalid(
-                "Cannot include non-counter statement in a counter batch",
-            ));
-        }
-        if batch.using.timestamp.is_some() {
-            return Err(CqlError::invalid("BATCH USING TIMESTAMP is not supported"));
-        }
-        let plans: Result<Vec<ModifyPlan>> = batch
-            .statements
-            .into_iter()
-            .map(|statement| self.modify(statement))
-            .collect();
-        plans.map(Plan::Batch)
     }
 }
 

@@ -215,6 +215,10 @@ impl Table {
         self.partition_len + self.clustering_len
     }
 
+    pub(crate) fn is_clustering(&self, column: usize) -> bool {
+        (self.partition_len..self.key_len()).contains(&column)
+    }
+
     pub(crate) fn partition_columns(&self) -> &[Column] {
         &self.columns[..self.partition_len]
     }

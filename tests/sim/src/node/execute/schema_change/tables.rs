@@ -7,7 +7,7 @@ use super::super::super::cql::{Alteration, CreateTable, OptionValue, Options, Ta
 use super::super::super::error::CqlError;
 use super::super::super::schema::Table;
 use super::super::Result;
-use super::super::modify::TTL_MAX_SECONDS;
+use super::super::write::TTL_MAX_SECONDS;
 use super::{Change, Verb, check_name, qualified};
 
 impl Cluster {
