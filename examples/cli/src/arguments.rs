@@ -14,23 +14,39 @@ use crate::sim::SimArguments;
 
 /// A CQL driver at work: try it, ask a cluster, or start a simulated one.
 #[derive(Debug, Parser)]
-#[command(name = "messina", version, disable_help_subcommand = true)]
+#[command(name = "messina", version, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+/// Shown below the commands.
+const EXAMPLES: &str = "\
+Examples:
+  messina demo                                    all in one process, in a second
+  messina sim                                     a cluster to play with; then, elsewhere:
+  export MESSINA_CONTACT=127.0.0.1
+  messina inspect
+  messina query \"SELECT cluster_name FROM system.local\"
+  messina bench --seconds 5
+
+Exit code: 0 done, 1 the cluster or the driver said no to anything, 2 wrong usage.";
+
 /// What the command does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Watch the driver work on a simulated cluster, or on a real one
+    #[command(after_help = crate::demo::EXAMPLES)]
     Demo(DemoArguments),
     /// Run a simulated cluster as a server, until Ctrl-C
+    #[command(after_help = crate::sim::EXAMPLES)]
     Sim(SimArguments),
     /// Run CQL statements
+    #[command(after_help = crate::query::EXAMPLES)]
     Query(QueryArguments),
     /// Show the cluster and how it is connected
+    #[command(after_help = crate::inspect::EXAMPLES)]
     Inspect(InspectArguments),
     /// Explain where a statement would go, and why
     #[command(after_help = crate::route::EXAMPLES)]
@@ -153,14 +169,16 @@ impl Common {
     }
 }
 
+// The variants below have no documentation, or `--help` would give each a line of its own.
+
 /// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    // For people.
     Table,
-    /// For programs.
+    // For programs.
     Json,
-    /// Rows only, for spreadsheets.
+    // Rows only, for spreadsheets.
     Csv,
 }
 
@@ -178,12 +196,12 @@ impl Format {
 /// Protocol versions to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// The newest that both sides speak.
+    // The newest that both sides speak.
     Auto,
-    /// Version 4.
+    // Version 4.
     #[value(name = "4")]
     V4,
-    /// Version 5.
+    // Version 5.
     #[value(name = "5")]
     V5,
 }
@@ -191,28 +209,28 @@ pub(crate) enum Protocol {
 /// Compressions to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compression {
-    /// Frames go as they are.
+    // Frames go as they are.
     None,
-    /// LZ4.
+    // LZ4.
     Lz4,
-    /// Snappy.
+    // Snappy.
     Snappy,
 }
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// Nothing.
+    // Nothing.
     Off,
-    /// What failed.
+    // What failed.
     Error,
-    /// What is odd.
+    // What is odd.
     Warn,
-    /// What happens.
+    // What happens.
     Info,
-    /// Every step.
+    // Every step.
     Debug,
-    /// Everything.
+    // Everything.
     Trace,
 }
 

@@ -55,6 +55,13 @@ pub(crate) struct DemoArguments {
     common: Common,
 }
 
+/// Shown below the options.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  messina demo
+  messina demo --nodes 6 --shards 8 --rows 100000
+  messina demo --contact 127.0.0.1                makes three keyspaces, and drops them again";
+
 /// Runs the demonstration.
 pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let format = arguments.common.output();

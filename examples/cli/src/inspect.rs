@@ -26,6 +26,13 @@ pub(crate) struct InspectArguments {
     common: Common,
 }
 
+/// Shown below the options.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  messina inspect --contact 127.0.0.1
+  messina inspect --contact 127.0.0.1 --wait 10000 --connections-per-shard 2
+  messina inspect --contact 127.0.0.1 --format json | jq .nodes[].connected_shards";
+
 /// Everything that is shown.
 #[derive(Debug)]
 struct Picture {

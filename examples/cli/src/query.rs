@@ -1,5 +1,6 @@
 //! `messina query`: runs statements and prints what they bring.
 
+mod draw;
 mod execute;
 mod hazard;
 mod job;
@@ -66,7 +67,7 @@ pub(crate) struct QueryArguments {
     #[arg(long, value_name = "N")]
     max_rows: Option<u64>,
     /// Send all statements as one batch
-    #[arg(long, value_name = "logged|unlogged|counter",
+    #[arg(long, value_name = "KIND",
         value_parser = ["logged", "unlogged", "counter"])]
     batch: Option<String>,
     /// Print results only if there are at most N executions
@@ -75,6 +76,23 @@ pub(crate) struct QueryArguments {
     #[command(flatten)]
     common: Common,
 }
+
+/// Shown below the options.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  messina query --contact 127.0.0.1 \"SELECT cluster_name FROM system.local\"
+  messina query --contact 127.0.0.1 --bind '[1,\"a\"]' --bind '[2,null]' \"INSERT INTO ks.t (k, v) VALUES (?, ?)\"
+  messina query --contact 127.0.0.1 --file schema.cql
+  messina query --contact 127.0.0.1 --repeat 1000 --concurrency 16 \"SELECT v FROM ks.t WHERE k = 1\"
+
+Values in JSON, both ways:
+  integers, float, double   1, -0.5, \"NaN\", \"Infinity\"; varint and decimal as strings
+  text, inet, uuid          \"...\"                 blob       \"0x00ff\"
+  date, time                \"2026-11-29\", \"12:00:00.000000000\"
+  timestamp                 \"2026-11-29T12:00:00.000Z\"       duration   \"1mo2d3ns\"
+  list, set, vector, tuple  [1, 2]                map        [[\"key\", 1]]
+  user-defined type         {\"field\": 1}          null       null
+  not set, empty            {\"unset\": true}, {\"empty\": true}";
 
 /// What all executions came to.
 #[derive(Clone, Debug, Default)]

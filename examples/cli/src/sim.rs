@@ -61,6 +61,16 @@ pub(crate) struct SimArguments {
     seed: u64,
 }
 
+/// Shown below the options.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  messina sim                                     three nodes on 127.0.0.1, .2 and .3
+  messina sim --dc east:3 --dc west:3 --shards 8
+  messina sim --plain --nodes 1                   as if it were Apache Cassandra
+
+It prints one JSON line when it is ready. Its `control` address takes one JSON object a line, such
+as {\"cmd\":\"stats\"} or {\"cmd\":\"kill\",\"node\":1}, and answers with one.";
+
 /// Serves until it is interrupted.
 pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
     let options = options(arguments)?;

@@ -3,11 +3,11 @@
 /// How a table is divided and who coordinates its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Tablets, eventually consistent.
+    // Tablets, eventually consistent.
     Eventual,
-    /// Tablets, strongly consistent.
+    // Tablets, strongly consistent.
     Strong,
-    /// The vnode ring.
+    // The vnode ring.
     Vnode,
 }
 

@@ -9,13 +9,13 @@ use crate::table_kind::Kind;
 /// Options of `messina bench`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BenchArguments {
-    /// What requests do
+    /// What requests do: write the next row, read any, either, or read the next page
     #[arg(long, value_enum, default_value_t = Workload::Mixed)]
     pub(super) workload: Workload,
     /// Table; made when absent, filled when its rows are missing, and left there
     #[arg(long, value_name = "KS.TABLE", default_value = "messina_bench.rows")]
     table: String,
-    /// Kind of a table that is made [default: eventual where the cluster has tablets, else vnode]
+    /// Kind of a table that is made [default: eventual if there are tablets, else vnode]
     #[arg(long, value_enum)]
     pub(super) kind: Option<Kind>,
     /// Rows that requests choose from
@@ -37,8 +37,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u16).range(1..=16_384))]
     pub(super) concurrency: u16,
-    /// Requests a second, begun on time whatever becomes of those before; latency counts from when
-    /// a request was due
+    /// Requests a second, begun on time; latency counts from when a request was due
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(super) rate: Option<u32>,
     /// Seed of the order of rows
@@ -65,13 +64,13 @@ The JSON object has, beside the figures of their names:
 /// What requests do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
-    /// Write the next row.
+    // Write the next row.
     Write,
-    /// Read one row by chance, and compare it.
+    // Read one row by chance, and compare it.
     Read,
-    /// Write or read one row, both by chance.
+    // Write or read one row, both by chance.
     Mixed,
-    /// Read the next page of the whole table, and compare its rows.
+    // Read the next page of the whole table, and compare its rows.
     Scan,
 }
 

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use console::style;
 use messina_core::types::CqlValue;
 use serde_json::{Map, Value, json};
 
 use super::execute::Executed;
 use super::job::Job;
-use super::{QueryArguments, Summary, trace};
+use super::{QueryArguments, Summary, draw, trace};
 use crate::arguments::Format;
 use crate::connect::Connected;
 use crate::failure::Failure;
@@ -146,7 +145,7 @@ impl Printer {
 
     fn table(&self, out: &mut impl Write, executed: &Executed) -> io::Result<()> {
         if executed.is_rows {
-            writeln!(out, "{}", rows_table(executed))?;
+            writeln!(out, "{}", draw::rows(executed))?;
         }
         for warning in &executed.warnings {
             writeln!(out, "{} {warning}", style("warning:").yellow())?;
@@ -197,45 +196,6 @@ impl Printer {
                 .collect()
         })
     }
-}
-
-fn rows_table(executed: &Executed) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    let header = executed
-        .columns
-        .iter()
-        .map(|(name, ty)| Cell::new(format!("{name}\n{ty}")).set_alignment(CellAlignment::Center));
-    table.set_header(header);
-    for row in &executed.rows {
-        let cell = |value: &CqlValue| {
-            let cell = Cell::new(to_text(value));
-            if is_number(value) {
-                cell.set_alignment(CellAlignment::Right)
-            } else {
-                cell
-            }
-        };
-        table.add_row(row.iter().map(cell));
-    }
-    table
-}
-
-const fn is_number(value: &CqlValue) -> bool {
-    matches!(
-        value,
-        CqlValue::BigInt(_)
-            | CqlValue::Counter(_)
-            | CqlValue::Decimal(_)
-            | CqlValue::Double(_)
-            | CqlValue::Float(_)
-            | CqlValue::Int(_)
-            | CqlValue::SmallInt(_)
-            | CqlValue::TinyInt(_)
-            | CqlValue::Varint(_)
-    )
 }
 
 fn print_trace(out: &mut impl Write, trace: &Value) -> io::Result<()> {
