@@ -27,6 +27,7 @@ use crate::wire::{self, EncodeError, Flags, Opcode, SerialConsistency, Values};
 pub(super) enum Content<'a> {
     Query {
         text: &'a str,
+        values: Values<'a>,
     },
     Prepare {
         text: &'a str,
@@ -156,7 +157,8 @@ impl Outgoing<'_> {
     /// Bytes of the body that are known before it is written.
     pub(super) fn least_len(&self) -> usize {
         match &self.content {
-            Content::Query { text } | Content::Prepare { text } => text.len(),
+            Content::Query { text, values } => text.len().saturating_add(values.as_bytes().len()),
+            Content::Prepare { text } => text.len(),
             Content::Execute { values, .. } => values.as_bytes().len(),
             Content::Batch(batch) => batch.wire_len(),
         }
@@ -209,9 +211,9 @@ impl FrameBody for Body<'_> {
         let version = agreed.version;
         let request = self.request;
         match &request.content {
-            Content::Query { text } => Query {
+            Content::Query { text, values } => Query {
                 text,
-                parameters: request.parameters(Values::EMPTY, false),
+                parameters: request.parameters(*values, false),
             }
             .put(version, sink),
             Content::Prepare { text } => Prepare {

@@ -22,7 +22,7 @@ use crate::exec::paging::PagingState;
 use crate::routing::{KeyError, KeyspaceConsistency, Table};
 use crate::sync::Shared;
 use crate::types::EncodeRow;
-use crate::wire::{EncodedValues, SmallBuffer, ValuesBuilder};
+use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
 
 /// Values of most statements fit here; larger ones go to the heap.
 const VALUES_INLINE: usize = 256;
@@ -156,10 +156,30 @@ impl Session {
         statement: impl Into<Statement<'_>>,
     ) -> Result<QueryResult, Error> {
         let statement = statement.into();
-        let options = statement.options();
-        let content = Content::Query {
-            text: statement.text(),
-        };
+        self.query_with(statement.text(), Values::EMPTY, statement.options())
+            .await
+    }
+
+    /// Runs the text of a prepared statement with values by QUERY: preparing has only told their
+    /// types. For tools that look at servers: the request finds no replica, and may be answered
+    /// with an error after it was applied, as [`query`](Self::query) says.
+    pub async fn execute_unprepared(
+        &self,
+        prepared: &Prepared,
+        values: impl EncodeRow,
+    ) -> Result<QueryResult, Error> {
+        let encoded = encode(prepared, &values)?;
+        self.query_with(prepared.text(), encoded.values(), prepared.options())
+            .await
+    }
+
+    async fn query_with(
+        &self,
+        text: &str,
+        values: Values<'_>,
+        options: &StatementOptions,
+    ) -> Result<QueryResult, Error> {
+        let content = Content::Query { text, values };
         let request = Outgoing::new(self.hub(), content, options, None, None, None);
         let ran = request.run().await?;
         let result = request.decode(ran)?;
