@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use messina_core::wire::request::BatchKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -67,9 +68,8 @@ pub(crate) struct QueryArguments {
     #[arg(long, value_name = "N")]
     max_rows: Option<u64>,
     /// Send all statements as one batch
-    #[arg(long, value_name = "KIND",
-        value_parser = ["logged", "unlogged", "counter"])]
-    batch: Option<String>,
+    #[arg(long, value_name = "KIND", value_enum)]
+    batch: Option<BatchType>,
     /// Print results only if there are at most N executions
     #[arg(long, value_name = "N", default_value_t = 100)]
     print_limit: u64,
@@ -93,6 +93,27 @@ Values in JSON, both ways:
   list, set, vector, tuple  [1, 2]                map        [[\"key\", 1]]
   user-defined type         {\"field\": 1}          null       null
   not set, empty            {\"unset\": true}, {\"empty\": true}";
+
+/// Kinds of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BatchType {
+    // All or nothing.
+    Logged,
+    // No promise beyond one partition.
+    Unlogged,
+    // Updates of counters.
+    Counter,
+}
+
+impl BatchType {
+    const fn kind(self) -> BatchKind {
+        match self {
+            Self::Logged => BatchKind::Logged,
+            Self::Unlogged => BatchKind::Unlogged,
+            Self::Counter => BatchKind::Counter,
+        }
+    }
+}
 
 /// What all executions came to.
 #[derive(Clone, Debug, Default)]
@@ -139,22 +160,18 @@ fn known_is_new(errors: &[(&'static str, u64)], kind: &str) -> bool {
 
 /// Runs everything and says how it went.
 pub(crate) async fn run(mut arguments: QueryArguments) -> Result<ExitCode, Failure> {
-    if arguments.batch.is_some() {
-        return Err(Failure::usage("--batch is not supported by this version"));
-    }
     if arguments.unpaged {
         arguments.common.page_size = 0;
     }
     let job = Job::new(&arguments)?;
     let connected = Connected::open(&arguments.common).await?;
-    if job.is_unprepared && !arguments.force {
-        hazard::check(
-            &connected,
-            job.statements
-                .iter()
-                .map(|statement| statement.text.as_str()),
-        )
-        .await?;
+    if job.is_unprepared && job.batch.is_none() && !arguments.force {
+        let texts = job.statements.iter();
+        let texts = texts.map(|statement| statement.text.as_str());
+        if let Err(failure) = hazard::check(&connected, texts, !job.binds.is_empty()).await {
+            connected.session.close().await;
+            return Err(failure);
+        }
     }
     let ctrl_c = Arc::new(AtomicBool::new(false));
     let printer = Printer::new(&arguments, &job, connected.clone());

@@ -270,7 +270,7 @@ fn wrong_usage() {
             "one statement",
         ),
         (
-            &["query", "--contact", "h", "--batch", "logged", "SELECT 1"],
+            &["query", "--contact", "h", "--batch", "some", "SELECT 1"],
             "--batch",
         ),
         (

@@ -138,6 +138,9 @@ fn ordinary_nodes() {
     assert!(extensions.as_array().unwrap().contains(&v2), "{inspect}");
     cluster.write_and_read(" AND tablets = {'enabled': true}");
     cluster.scan();
+    // This session has learned nothing of the table yet.
+    let nothing = json!({"keyspace": "ks", "table": "t", "cached": 0, "bytes": 0, "evicted": 0});
+    assert_eq!(cluster.inspect()["tablets"], json!([nothing]));
     let keyspaces = cluster.inspect()["keyspaces"].take();
     let ours = keyspaces
         .as_array()

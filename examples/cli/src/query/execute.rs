@@ -3,8 +3,10 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use messina_core::drive::{QueryResult, Statement};
+use messina_core::drive::{Batch, Prepared, QueryResult, Statement};
+use messina_core::error::Error;
 use messina_core::types::{ColumnSpec, CqlValue};
+use messina_core::wire::request::BatchKind;
 
 use super::job::{self, Job};
 use crate::bind;
@@ -35,12 +37,7 @@ pub(super) struct Executed {
 
 impl Executed {
     /// Adds a page; `true` if no more are wanted.
-    fn add(
-        &mut self,
-        page: &QueryResult,
-        wants_rows: bool,
-        max_rows: u64,
-    ) -> Result<bool, messina_core::error::Error> {
+    fn add(&mut self, page: &QueryResult, wants_rows: bool, max_rows: u64) -> Result<bool, Error> {
         let info = page.info();
         if self.pages == 0 {
             let spec = |column: &ColumnSpec| (column.name.to_string(), column.ty.to_string());
@@ -102,9 +99,10 @@ impl Runner {
     pub(super) async fn execute(&self, index: u64) -> Result<Executed, Failure> {
         let (statement, bind) = self.job.at(index);
         let started = Instant::now();
-        let mut executed = match bind {
-            Some(bind) => self.execute_bound(statement, bind).await?,
-            None => self.execute_text(&statement.text).await?,
+        let mut executed = match (self.job.batch, bind) {
+            (Some(kind), _) => self.execute_batch(kind).await?,
+            (None, Some(bind)) => self.execute_bound(statement, bind).await?,
+            (None, None) => self.execute_text(&statement.text).await?,
         };
         executed.latency = started.elapsed();
         Ok(executed)
@@ -130,18 +128,53 @@ impl Runner {
         }
     }
 
-    async fn execute_bound(
+    /// All statements of the list as one request.
+    async fn execute_batch(&self, kind: BatchKind) -> Result<Executed, Failure> {
+        let fail = |error: Error| self.connected.failure(&error);
+        let mut batch = Batch::new(kind);
+        if self.job.is_traced {
+            batch = batch.traced();
+        }
+        for (statement, bind) in self.job.list() {
+            if self.job.is_unprepared {
+                batch.push_text(statement.text.as_str()).map_err(fail)?;
+            } else {
+                let (prepared, values) = self.bound(statement, bind.unwrap_or("[]")).await?;
+                batch.push(prepared, &values).map_err(fail)?;
+            }
+        }
+        let page = self.connected.session.batch(&batch).await.map_err(fail)?;
+        let mut executed = Executed::default();
+        self.add(&mut executed, &page)?;
+        Ok(executed)
+    }
+
+    /// The prepared statement, and the values for its markers.
+    async fn bound<'a>(
         &self,
-        statement: &job::Statement,
-        text: &str,
-    ) -> Result<Executed, Failure> {
+        statement: &'a job::Statement,
+        bind: &str,
+    ) -> Result<(&'a Prepared, Vec<CqlValue>), Failure> {
         let prepare = || async {
             let statement = self.options(Statement::new(statement.text.as_str()));
             let prepared = self.connected.session.prepare(statement).await;
             prepared.map_err(|error| self.connected.failure(&error))
         };
         let prepared = statement.prepared.get_or_try_init(prepare).await?;
-        let values = bind::values(prepared.markers(), text, self.job.is_named)?;
+        let is_named = self.job.is_named && bind != "[]";
+        let values = bind::values(prepared.markers(), bind, is_named)?;
+        Ok((prepared, values))
+    }
+
+    async fn execute_bound(
+        &self,
+        statement: &job::Statement,
+        bind: &str,
+    ) -> Result<Executed, Failure> {
+        let (prepared, values) = self.bound(statement, bind).await?;
+        if self.job.is_unprepared {
+            return self.execute_unprepared(prepared, &values).await;
+        }
         let pages = self.connected.session.pages(prepared, &values);
         let mut pages = pages.map_err(|error| self.connected.failure(&error))?;
         let mut executed = Executed::default();
@@ -151,6 +184,27 @@ impl Runner {
                 return Ok(executed);
             };
             if self.add(&mut executed, &page)? {
+                return Ok(executed);
+            }
+        }
+    }
+
+    /// By QUERY, with values.
+    async fn execute_unprepared(
+        &self,
+        prepared: &Prepared,
+        values: &[CqlValue],
+    ) -> Result<Executed, Failure> {
+        let session = &self.connected.session;
+        let mut executed = Executed::default();
+        let mut state = None;
+        loop {
+            let prepared = prepared.clone().with_paging_state(state);
+            let page = session.execute_unprepared(&prepared, values).await;
+            let page = page.map_err(|error| self.connected.failure(&error))?;
+            let is_enough = self.add(&mut executed, &page)?;
+            state = page.paging_state().cloned();
+            if state.is_none() || is_enough {
                 return Ok(executed);
             }
         }

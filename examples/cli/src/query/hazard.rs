@@ -1,21 +1,23 @@
 //! Statements that must not be sent by QUERY.
 //!
-//! A node that speaks the second tablets extension applies a read or write of a strongly
-//! consistent table that came by QUERY, and then answers with an error. So such a statement is
-//! refused before it is sent, unless it is forced.
+//! A node that speaks the second tablets extension wants a byte that only EXECUTE can carry: for
+//! every read or write of a strongly consistent table, and for those of other tables with tablets
+//! whose key is bound. Sent by QUERY such a statement is applied and answered with an error. So it
+//! is refused before it is sent, unless it is forced. Batches are not concerned.
 
+use messina_core::exec::kind::StatementKind;
 use messina_core::types::CqlValue;
 
 use crate::connect::Connected;
 use crate::failure::Failure;
 
-/// Fails if one of the statements reads or writes rows while the cluster has strongly consistent
-/// keyspaces and speaks the extension.
+/// Fails if one of the statements may be applied and fail all the same.
 pub(super) async fn check<'a>(
     connected: &Connected,
     mut texts: impl Iterator<Item = &'a str>,
+    has_values: bool,
 ) -> Result<(), Failure> {
-    let Some(text) = texts.find(|text| is_data_statement(text)) else {
+    let Some(text) = texts.find(|text| StatementKind::of(text).is_data()) else {
         return Ok(());
     };
     let status = connected.session.status();
@@ -25,21 +27,21 @@ pub(super) async fn check<'a>(
             .extensions
             .contains(&messina_core::conn::extensions::key::TABLETS_V2)
     });
-    if !speaks_v2 || !has_strong_keyspace(connected).await {
-        return Ok(());
-    }
+    let why = match speaks_v2 {
+        true if has_values && !status.tablets.is_empty() => {
+            "its values are bound and there are \
+            tables with tablets"
+        }
+        true if has_strong_keyspace(connected).await => {
+            "the cluster has strongly consistent keyspaces"
+        }
+        _ => return Ok(()),
+    };
     Err(Failure::usage(format!(
-        "{:?} might be applied and fail all the same, because the cluster has strongly consistent \
-         keyspaces: leave --unprepared out, or add --force",
+        "{:?} might be applied and fail all the same, because {why}: leave --unprepared out, or \
+         add --force",
         text.chars().take(60).collect::<String>(),
     )))
-}
-
-fn is_data_statement(text: &str) -> bool {
-    let word = text.split_whitespace().next().unwrap_or_default();
-    ["select", "insert", "update", "delete"]
-        .iter()
-        .any(|known| word.eq_ignore_ascii_case(known))
 }
 
 async fn has_strong_keyspace(connected: &Connected) -> bool {

@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::QueryArguments;
+use messina_core::wire::request::BatchKind;
+
+use super::{BatchType, QueryArguments};
 use crate::bind;
 use crate::failure::Failure;
 use crate::split::split;
@@ -25,6 +27,8 @@ pub(super) struct Job {
     pub(super) is_unprepared: bool,
     pub(super) is_traced: bool,
     pub(super) max_rows: Option<u64>,
+    /// The whole list is one execution.
+    pub(super) batch: Option<BatchKind>,
     repeat: u64,
 }
 
@@ -36,16 +40,18 @@ impl Job {
             return Err(Failure::usage("there is no statement to run"));
         }
         let has_values = !binds.is_empty() || arguments.bind_file.is_some();
-        if has_values && statements.len() > 1 {
+        let are_paired = arguments.batch.is_some() && statements.len() == binds.len();
+        if has_values && statements.len() > 1 && !are_paired {
             let message = format!(
-                "values are for one statement, there are {}",
+                "values are for one statement, or in a batch one set for each; there are {} \
+                 statements",
                 statements.len()
             );
             return Err(Failure::usage(message));
         }
-        if has_values && arguments.unprepared {
+        if has_values && arguments.unprepared && arguments.batch.is_some() {
             return Err(Failure::usage(
-                "--unprepared with values is not supported by this version; put them into the text",
+                "a batch takes no values with --unprepared; put them into the text",
             ));
         }
         if arguments.named && !has_values {
@@ -67,14 +73,23 @@ impl Job {
             is_unprepared: arguments.unprepared,
             is_traced: arguments.trace,
             max_rows: arguments.max_rows,
+            batch: arguments.batch.map(BatchType::kind),
             repeat: arguments.repeat,
         })
     }
 
-    /// Executions of the list once.
-    fn round(&self) -> u64 {
+    /// Statements of the list, one with several values counted as often.
+    fn list_len(&self) -> u64 {
         let count = self.statements.len().max(self.binds.len());
         u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
+    /// Executions of the list once.
+    fn round(&self) -> u64 {
+        match self.batch {
+            Some(_) => 1,
+            None => self.list_len(),
+        }
     }
 
     /// All executions.
@@ -84,11 +99,14 @@ impl Job {
 
     /// The statement and values of an execution.
     pub(super) fn at(&self, index: u64) -> (&Statement, Option<&str>) {
-        let place = usize::try_from(index % self.round()).unwrap_or(0);
-        match self.binds.get(place) {
-            Some(bind) => (&self.statements[0], Some(bind)),
-            None => (&self.statements[place], None),
-        }
+        let place = usize::try_from(index % self.list_len()).unwrap_or(0);
+        let statement = &self.statements[place.min(self.statements.len() - 1)];
+        (statement, self.binds.get(place).map(String::as_str))
+    }
+
+    /// All of the list.
+    pub(super) fn list(&self) -> impl Iterator<Item = (&Statement, Option<&str>)> {
+        (0..self.list_len()).map(|index| self.at(index))
     }
 }
 

@@ -13,7 +13,7 @@ use super::{QueryArguments, Summary, draw, trace};
 use crate::arguments::Format;
 use crate::connect::Connected;
 use crate::failure::Failure;
-use crate::figures::counted;
+use crate::figures::{counted, micros};
 use crate::value::{to_json, to_text};
 
 /// Prints outcomes in order, however they come.
@@ -201,16 +201,30 @@ impl Printer {
 fn print_trace(out: &mut impl Write, trace: &Value) -> io::Result<()> {
     let word = |value: &Value| match value {
         Value::String(text) => text.clone(),
+        Value::Null => String::new(),
         other => other.to_string(),
     };
-    writeln!(out, "trace {}", word(&trace["id"]))?;
-    let Some(events) = trace["events"].as_array() else {
-        return writeln!(out, "  cannot be read: {}", word(&trace["error"]));
+    let title = match (&trace["duration_us"], trace["error"].as_str()) {
+        (_, Some(error)) => format!("cannot be read: {error}"),
+        (Value::Null, None) => "not complete after two seconds".to_owned(),
+        (duration, None) => micros(duration.as_u64().unwrap_or(0)),
     };
-    for event in events {
+    writeln!(
+        out,
+        "{} {}  {title}",
+        style("trace").bold(),
+        word(&trace["id"])
+    )?;
+    for event in trace["events"].as_array().into_iter().flatten() {
         let [source, elapsed, activity] =
             ["source", "elapsed_us", "activity"].map(|name| word(&event[name]));
-        writeln!(out, "  {elapsed:>8} µs  {source:<15}  {activity}")?;
+        let (elapsed, source) = (format!("{elapsed:>8} µs"), format!("{source:<15}"));
+        writeln!(
+            out,
+            "  {}  {}  {activity}",
+            style(elapsed).cyan(),
+            style(source).dim()
+        )?;
     }
     Ok(())
 }

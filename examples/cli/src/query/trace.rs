@@ -2,56 +2,56 @@
 
 use core::time::Duration;
 
-use messina_core::types::CqlValue;
+use messina_core::drive::{Trace, TraceEvent};
+use messina_core::error::Error;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::connect::Connected;
-use crate::value::to_json;
 
-/// Servers write traces in the background: how often to look, and how long to wait between.
-const TRIES: usize = 10;
+/// Servers write traces in the background: how long to wait for one, and how often to look.
+const WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
-
-const SESSION: &str = "SELECT duration FROM system_traces.sessions WHERE session_id = ?";
-const EVENTS: &str = "SELECT source, source_elapsed, activity FROM system_traces.events \
-    WHERE session_id = ?";
 
 /// The trace as JSON; `events` is null if it cannot be read, and `error` says why.
 pub(super) async fn read(connected: &Connected, id: Uuid) -> Value {
     match try_read(connected, id).await {
-        Ok(events) => json!({ "id": id.to_string(), "events": events }),
-        Err(error) => json!({ "id": id.to_string(), "events": null, "error": error }),
+        Ok(trace) => to_json(id, &trace),
+        Err(error) => json!({ "id": id.to_string(), "events": null, "error": error.to_string() }),
     }
 }
 
-async fn try_read(connected: &Connected, id: Uuid) -> Result<Vec<Value>, String> {
-    let session = &connected.session;
-    for _ in 0..TRIES {
-        let found = session
-            .query(SESSION, (id,))
-            .await
-            .map_err(|error| error.to_string())?;
-        let mut rows = found
-            .rows::<Vec<CqlValue>>()
-            .map_err(|error| error.to_string())?
-            .flatten();
-        // The duration is written last.
-        if rows.any(|row| row.first().is_some_and(|duration| !duration.is_null())) {
-            break;
+/// As much as is there when it is complete, or when the wait is over.
+async fn try_read(connected: &Connected, id: Uuid) -> Result<Trace, Error> {
+    let give_up_at = Instant::now() + WAIT;
+    loop {
+        let trace = connected.session.trace(id).await?;
+        if trace.duration.is_some() || Instant::now() >= give_up_at {
+            return Ok(trace);
         }
         tokio::time::sleep(PAUSE).await;
     }
-    let found = session
-        .query(EVENTS, (id,))
-        .await
-        .map_err(|error| error.to_string())?;
-    let rows = found
-        .rows::<Vec<CqlValue>>()
-        .map_err(|error| error.to_string())?;
-    let event = |row: Vec<CqlValue>| {
-        let cell = |at: usize| row.get(at).map_or(Value::Null, to_json);
-        json!({ "source": cell(0), "elapsed_us": cell(1), "activity": cell(2) })
+}
+
+fn to_json(id: Uuid, trace: &Trace) -> Value {
+    let event = |event: &TraceEvent| {
+        json!({
+            "source": event.source.map(|source| source.to_string()),
+            "elapsed_us": event.source_elapsed.map(micros),
+            "activity": event.activity,
+            "thread": event.thread,
+        })
     };
-    Ok(rows.flatten().map(event).collect())
+    json!({
+        "id": id.to_string(),
+        "complete": trace.duration.is_some(),
+        "duration_us": trace.duration.map(micros),
+        "coordinator": trace.coordinator.map(|coordinator| coordinator.to_string()),
+        "events": trace.events.iter().map(event).collect::<Value>(),
+    })
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

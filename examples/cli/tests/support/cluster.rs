@@ -1,7 +1,7 @@
 //! A simulated cluster for the time of a test, and the command against it.
 
 use messina_sim::node::Options;
-use messina_sim::tcp::SimServer;
+use messina_sim::tcp::{SimHandle, SimServer};
 use serde_json::Value;
 
 use crate::support::{json_lines, messina_with};
@@ -50,6 +50,12 @@ impl Cluster {
             .find(|line| !self.warnings.iter().any(|known| line.contains(known)));
         assert_eq!(unexpected, None, "{arguments:?}: {ended:?}");
         json_lines(&ended.stdout)
+    }
+
+    /// The nodes, to be asked and to be changed.
+    #[allow(dead_code, reason = "not every test looks at the nodes")]
+    pub(crate) fn nodes(&self) -> SimHandle {
+        self.server.handle()
     }
 
     pub(crate) fn stop(self) {
