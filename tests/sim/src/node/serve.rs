@@ -396,6 +396,7 @@ impl Cluster {
                     "There were {markers} markers(?) in CQL but {given} bound variables"
                 )));
             }
+            let values = self.complete(&prepared, &values, now)?;
             items.push((prepared, values));
         }
         let items: Vec<(&ModifyPlan, &[Bound])> = items

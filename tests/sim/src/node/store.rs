@@ -4,11 +4,16 @@
 //! that comes later stays dead. Partitions are ordered by token, rows by encoded clustering key.
 //! A store per replica would take the place of [`Store`] behind the same operations.
 
+mod parts;
+
 use core::ops::Bound;
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
+pub(crate) use self::parts::{Clear, ListChange, Part, PartsChange};
+
+use self::parts::Parts;
 use super::schema::{Role, Table, TableId};
 
 /// Encoded clustering key: compares as the rows are ordered.
@@ -43,24 +48,31 @@ impl Cell {
 
 /// Cells by column id.
 #[derive(Clone, Debug, Default)]
-struct Cells(BTreeMap<u16, Cell>);
+struct Cells {
+    whole: BTreeMap<u16, Cell>,
+    /// Of columns that are stored in parts.
+    parts: BTreeMap<u16, Parts>,
+}
 
 impl Cells {
     fn live(&self, column: u16, dead_at: i64, now: i64) -> Option<&Cell> {
-        let cell = self.0.get(&column)?;
+        let cell = self.whole.get(&column)?;
         (cell.value.is_some() && cell.live(dead_at, now)).then_some(cell)
     }
 
     fn any_live(&self, dead_at: i64, now: i64) -> bool {
-        self.0
-            .values()
-            .any(|cell| cell.value.is_some() && cell.live(dead_at, now))
+        let is_live = |cell: &Cell| cell.value.is_some() && cell.live(dead_at, now);
+        self.whole.values().any(is_live)
+            || self
+                .parts
+                .values()
+                .any(|parts| parts.live(dead_at, now).next().is_some())
     }
 
     /// `dead_at` is the latest deletion of what the cells belong to.
     fn apply(&mut self, changes: Vec<(u16, CellChange)>, (stamp, dead_at): (Stamp, i64)) {
         for (column, change) in changes {
-            let old = self.0.get(&column);
+            let old = self.whole.get(&column);
             let cell = match change {
                 CellChange::Set(value) => Cell {
                     timestamp: stamp.timestamp,
@@ -68,9 +80,13 @@ impl Cells {
                     value,
                 },
                 CellChange::Count(delta) => counted(old, delta, (stamp, dead_at)),
+                CellChange::Parts(change) => {
+                    self.parts.entry(column).or_default().apply(change, stamp);
+                    continue;
+                }
             };
             if old.is_none_or(|old| cell.beats(old)) {
-                self.0.insert(column, cell);
+                self.whole.insert(column, cell);
             }
         }
     }
@@ -119,21 +135,48 @@ impl LiveRow<'_> {
                 let (row, _) = self.row?;
                 row.clustering.get(column - table.partition_len).cloned()
             }
+            Role::Static | Role::Regular if definition.ty.is_multi_cell() => {
+                let (cells, dead_at) = self.cells(definition.role)?;
+                let parts = cells.parts.get(&definition.id)?;
+                parts.value(&definition.ty, dead_at, self.now)
+            }
             Role::Static | Role::Regular => self.cell(table, column)?.value.clone(),
         }
     }
 
+    /// Timestamp of the cell of a column and when it is gone.
+    pub(crate) fn written(&self, table: &Table, column: usize) -> Option<(i64, Option<i64>)> {
+        let cell = self.cell(table, column)?;
+        Some((cell.timestamp, cell.expires))
+    }
+
+    /// The live parts of a column, by its id.
+    pub(crate) fn parts(&self, table: &Table, id: u16) -> Option<Vec<Part>> {
+        let definition = table.columns.iter().find(|column| column.id == id)?;
+        let (cells, dead_at) = self.cells(definition.role)?;
+        let live = cells.parts.get(&id)?.live(dead_at, self.now);
+        let part = |(order, path, value): (&Vec<u8>, &Bytes, &Bytes)| Part {
+            order: order.clone(),
+            path: path.clone(),
+            value: Some(value.clone()),
+        };
+        Some(live.map(part).collect())
+    }
+
     fn cell(&self, table: &Table, column: usize) -> Option<&Cell> {
         let definition = table.columns.get(column)?;
-        if definition.role == Role::Static {
+        let (cells, dead_at) = self.cells(definition.role)?;
+        cells.live(definition.id, dead_at, self.now)
+    }
+
+    /// The cells of columns of a role, with the latest deletion of what they belong to.
+    fn cells(&self, role: Role) -> Option<(&Cells, i64)> {
+        if role == Role::Static {
             let dead_at = self.partition.dead_at.unwrap_or(i64::MIN);
-            return self
-                .partition
-                .statics
-                .live(definition.id, dead_at, self.now);
+            return Some((&self.partition.statics, dead_at));
         }
         let (row, dead_at) = self.row?;
-        row.cells.live(definition.id, dead_at, self.now)
+        Some((&row.cells, dead_at))
     }
 }
 
@@ -283,6 +326,7 @@ pub(crate) struct Stamp {
 pub(crate) enum CellChange {
     /// None deletes it.
     Set(Option<Bytes>),
+    Parts(PartsChange),
     /// Adds to a counter.
     Count(i64),
 }

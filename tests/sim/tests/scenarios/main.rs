@@ -8,3 +8,4 @@ mod faults;
 mod lwt;
 mod routing;
 mod support;
+mod types;

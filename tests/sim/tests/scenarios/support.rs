@@ -146,6 +146,16 @@ impl<'a> Take<'a> {
                 self.option();
                 self.option();
             }
+            0x00 => drop(self.string()),
+            0x30 => {
+                self.string();
+                self.string();
+                for _ in 0..self.short() {
+                    self.string();
+                    self.option();
+                }
+            }
+            0x31 => (0..self.short()).for_each(|_| self.option()),
             _ => {}
         }
     }
@@ -260,6 +270,25 @@ pub(crate) fn parameters(consistency: u16, values: &[&[u8]]) -> Vec<u8> {
     for value in values {
         out.extend(u32::try_from(value.len()).unwrap().to_be_bytes());
         out.extend(*value);
+    }
+    out
+}
+
+/// `<query_parameters>` with a value per text: hexadecimal, `null` or `unset`.
+pub(crate) fn bound(consistency: u16, values: &[&str]) -> Vec<u8> {
+    let mut out = consistency.to_be_bytes().to_vec();
+    out.push(1);
+    out.extend(u16::try_from(values.len()).unwrap().to_be_bytes());
+    for value in values {
+        match *value {
+            "null" => out.extend((-1i32).to_be_bytes()),
+            "unset" => out.extend((-2i32).to_be_bytes()),
+            text => {
+                let bytes = unhex(text);
+                out.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
+                out.extend(bytes);
+            }
+        }
     }
     out
 }

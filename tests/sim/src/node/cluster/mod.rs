@@ -7,6 +7,7 @@
 mod faults;
 mod placement;
 
+use core::cell::Cell;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -85,7 +86,8 @@ pub struct Cluster {
     pub(crate) serving: Option<system::Client>,
     connections_made: u64,
     last_timestamp: i64,
-    uuids_made: u64,
+    /// In a cell, for reads that make uuids as well.
+    pub(crate) uuids_made: Cell<u64>,
 }
 
 impl Cluster {
@@ -129,7 +131,7 @@ impl Cluster {
             serving: None,
             connections_made: 0,
             last_timestamp: 0,
-            uuids_made: 0,
+            uuids_made: Cell::new(0),
             options,
         }
     }
@@ -304,8 +306,14 @@ impl Cluster {
 
     /// A uuid never given before.
     pub(crate) fn fresh_uuid(&mut self) -> [u8; 16] {
-        self.uuids_made += 1;
-        uuid_from(self.options.seed, "fresh", self.uuids_made, 1)
+        uuid_from(self.options.seed, "fresh", self.next_number(), 1)
+    }
+
+    /// A number that was not given before.
+    pub(crate) fn next_number(&self) -> u64 {
+        let number = self.uuids_made.get().wrapping_add(1);
+        self.uuids_made.set(number);
+        number
     }
 
     /// Whether a node shows nothing of ScyllaDB.

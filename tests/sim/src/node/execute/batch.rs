@@ -83,6 +83,12 @@ impl Cluster {
                 Outcome::Rows(self.apply_if(&run.items, writes, shown, run.caller.now)?)
             }
             None => {
+                let mut writes = writes;
+                for ((plan, _), writes) in run.items.iter().zip(&mut writes) {
+                    for write in writes {
+                        self.settle(&plan.table, write, run.caller.now)?;
+                    }
+                }
                 for ((plan, _), writes) in run.items.iter().zip(writes) {
                     for write in writes {
                         self.apply(plan.table.id, write);

@@ -59,7 +59,8 @@ impl Cluster {
         let (applied, before) = reading.judge(items, shown)?;
         let rows = encode(applied, items, before, shown);
         if applied {
-            for write in writes {
+            for mut write in writes {
+                self.settle(&table, &mut write, now)?;
                 self.apply(table.id, write);
             }
         }

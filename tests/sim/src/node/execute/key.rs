@@ -88,7 +88,7 @@ pub(super) fn put_clustering(key: &mut RowKey, column: &Column, value: &[u8]) {
 }
 
 /// Token and bytes of a partition key.
-fn encode_key(components: &[Bytes]) -> Result<PartitionKey> {
+pub(super) fn encode_key(components: &[Bytes]) -> Result<PartitionKey> {
     let key = partition_key(components.iter().map(|component| &component[..]))
         .ok_or_else(|| CqlError::invalid(KEY_TOO_LONG))?;
     Ok((token_of(&key), key.into()))

@@ -3,12 +3,17 @@
 //! Order of a single-partition request: levels are checked, the partition is located, the request
 //! is counted, replicas must be up, rows are read or written, the payload rule is asked.
 
+mod aggregates;
 mod batch;
+mod collections;
 mod condition;
+mod conversion;
+mod functions;
 mod key;
 mod modify;
 mod schema_change;
 mod select;
+mod views;
 mod write;
 
 pub(crate) use batch::BatchRun;
@@ -20,6 +25,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::functions::{RowView, Scope};
 use super::cluster::Cluster;
 use super::codec::{Bound, Consistency, Writer};
 use super::cql::Operator;
@@ -96,6 +102,10 @@ impl Cluster {
                 "Invalid amount of bind variables: expected {expected} received {received}"
             )));
         }
+        let run = &Execution {
+            values: self.complete(prepared, &run.values, run.caller.now)?,
+            ..run.clone()
+        };
         let key_bound = !prepared.key_markers.is_empty();
         match &prepared.plan {
             Plan::Select(plan) => self.select(plan, run, key_bound),
@@ -136,11 +146,64 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// The values as a statement uses them: sets and maps in order, computed values at the end.
+    pub(crate) fn complete(
+        &self,
+        prepared: &Prepared,
+        values: &[Bound],
+        now: i64,
+    ) -> Result<Vec<Bound>> {
+        let mut out = Vec::with_capacity(values.len() + prepared.computed.len());
+        for (value, variable) in values.iter().zip(&prepared.variables) {
+            out.push(match value {
+                Bound::Value(bytes) if variable.ty.native().is_none() => {
+                    Bound::Value(variable.ty.canonical(bytes, &variable.name)?)
+                }
+                Bound::Value(bytes) => {
+                    variable.ty.check(bytes, &variable.name)?;
+                    value.clone()
+                }
+                Bound::Null | Bound::Unset => value.clone(),
+            });
+        }
+        let scope = self.scope(values, None, now);
+        let computed: Result<Vec<Bound>> = prepared
+            .computed
+            .iter()
+            .map(|expression| {
+                Ok(scope
+                    .evaluate(expression)?
+                    .map_or(Bound::Null, Bound::Value))
+            })
+            .collect();
+        out.extend(computed?);
+        Ok(out)
+    }
+
+    fn scope<'a>(
+        &'a self,
+        values: &'a [Bound],
+        row: Option<&'a dyn RowView>,
+        now: i64,
+    ) -> Scope<'a> {
+        Scope {
+            values,
+            row,
+            now,
+            seed: self.options.seed,
+            uuids_made: &self.uuids_made,
+        }
+    }
+}
+
 /// The value of an operand.
 fn resolve(operand: &Operand, values: &[Bound]) -> Bound {
     match operand {
         Operand::Fixed(bound) => bound.clone(),
-        Operand::Marker(at) => values.get(*at).cloned().unwrap_or(Bound::Null),
+        Operand::Marker(at) | Operand::Computed(at) => {
+            values.get(*at).cloned().unwrap_or(Bound::Null)
+        }
     }
 }
 

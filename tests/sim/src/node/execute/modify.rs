@@ -56,6 +56,8 @@ impl Cluster {
                 Outcome::Rows(rows)
             }
             None => {
+                let mut write = write;
+                self.settle(&plan.table, &mut write, run.caller.now)?;
                 self.apply(plan.table.id, write);
                 Outcome::Void
             }
@@ -75,7 +77,7 @@ impl Cluster {
         &mut self,
         plan: &ModifyPlan,
         run: &Execution,
-        writes: Vec<Write>,
+        mut writes: Vec<Write>,
         request: Request,
     ) -> Result<Executed> {
         if self.is_strong(&plan.table) {
@@ -83,9 +85,10 @@ impl Cluster {
                 "Strongly consistent queries can only target a single partition",
             ));
         }
-        for write in &writes {
+        for write in &mut writes {
             let route = self.route(&plan.table, write.key.0);
             self.check_available(&run.caller, &route, request)?;
+            self.settle(&plan.table, write, run.caller.now)?;
         }
         for write in writes {
             self.apply(plan.table.id, write);

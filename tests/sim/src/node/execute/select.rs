@@ -11,9 +11,11 @@ use super::super::cql::Operator;
 use super::super::error::CqlError;
 use super::super::plan::{Output, SelectPlan};
 use super::super::route::{Request, Route};
+use super::super::schema::Table;
 use super::super::store::{LiveRow, Partition, PartitionKey, RowKey, RowRange, TableRows};
 use super::super::system;
-use super::super::value::bigint;
+use super::aggregates::Aggregation;
+use super::functions::{RowView, Scope};
 use super::key::{partition_keys, prefix_range, put_clustering};
 use super::{Check, Executed, Execution, Outcome, Result, Rows, key_value, positive};
 
@@ -86,9 +88,11 @@ impl Position {
 struct Page<'a> {
     plan: &'a SelectPlan,
     checks: Vec<(usize, Check)>,
+    /// What is taken in so far, where all rows become one.
+    aggregation: Option<Aggregation>,
+    evaluation: Evaluation<'a>,
     cells: Writer,
     count: usize,
-    counted: i64,
     page_size: Option<usize>,
     per_partition: Option<u32>,
     position: Position,
@@ -96,12 +100,28 @@ struct Page<'a> {
     more: bool,
 }
 
+/// What expressions may look at beside the row.
+struct Evaluation<'a> {
+    cluster: &'a Cluster,
+    values: &'a [Bound],
+    now: i64,
+}
+
+impl<'a> Evaluation<'a> {
+    fn scope(&self, row: &'a dyn RowView) -> Scope<'a> {
+        self.cluster.scope(self.values, Some(row), self.now)
+    }
+}
+
+/// Where a page ends.
+type Flow = Result<ControlFlow<()>>;
+
 impl Page<'_> {
     /// Whether a row passes all tests.
-    fn wants(&self, value: &dyn Fn(usize) -> Option<Bytes>) -> bool {
+    fn wants(&self, row: &dyn RowView) -> bool {
         self.checks.iter().all(|(column, check)| {
             check.holds(
-                value(*column).as_ref(),
+                row.value(*column).as_ref(),
                 &self.plan.table.columns[*column].ty,
                 false,
             )
@@ -114,53 +134,74 @@ impl Page<'_> {
     }
 
     /// Takes a row, or ends the page before it.
-    fn offer(&mut self, token: i64, value: &dyn Fn(usize) -> Option<Bytes>) -> ControlFlow<()> {
+    fn offer(&mut self, row: &dyn RowView) -> Flow {
+        if let Some(aggregation) = &mut self.aggregation {
+            let scope = self.evaluation.scope(row);
+            aggregation.add(&self.plan.outputs, &scope)?;
+            return Ok(ControlFlow::Continue(()));
+        }
         if self.position.remaining == Some(0) {
-            return ControlFlow::Break(());
+            return Ok(ControlFlow::Break(()));
         }
         if self.is_full() {
             self.more = true;
-            return ControlFlow::Break(());
+            return Ok(ControlFlow::Break(()));
         }
-        if let Some(remaining) = &mut self.position.remaining
-            && !self.plan.counts()
-        {
+        if let Some(remaining) = &mut self.position.remaining {
             *remaining -= 1;
         }
-        self.counted += 1;
-        if !self.plan.counts() {
-            self.put(token, value);
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn put(&mut self, token: i64, value: &dyn Fn(usize) -> Option<Bytes>) {
         self.count += 1;
+        let scope = self.evaluation.scope(row);
         for output in &self.plan.outputs {
-            match output {
-                Output::Column(column) => self.cells.value(value(*column).as_ref()),
-                Output::Token => self.cells.value(Some(&bigint(token))),
-                Output::Count => {}
+            if let Output::Value(expression) = output {
+                self.cells.value(scope.evaluate(expression)?.as_ref());
             }
         }
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn finish(mut self) -> Rows {
-        if self.plan.counts() {
+    fn finish(mut self) -> Result<Rows> {
+        if let Some(aggregation) = self.aggregation {
             self.count = 1;
-            for output in &self.plan.outputs {
-                match output {
-                    Output::Count => self.cells.value(Some(&bigint(self.counted))),
-                    _ => self.cells.value(None),
-                }
+            for value in aggregation.finish(&self.plan.outputs)? {
+                self.cells.value(value.as_ref());
             }
         }
-        Rows {
+        Ok(Rows {
             metadata: Arc::clone(&self.plan.metadata),
             count: self.count,
             cells: self.cells,
             paging_state: self.more.then(|| self.position.encode()),
-        }
+        })
+    }
+}
+
+/// A row of the store.
+struct StoredRow<'a> {
+    table: &'a Table,
+    row: LiveRow<'a>,
+}
+
+impl RowView for StoredRow<'_> {
+    fn value(&self, column: usize) -> Option<Bytes> {
+        self.row.value(self.table, column)
+    }
+
+    fn written(&self, column: usize) -> Option<(i64, Option<i64>)> {
+        self.row.written(self.table, column)
+    }
+}
+
+/// A row of a table that the node serves from what it knows.
+struct VirtualRow(Vec<Option<Bytes>>);
+
+impl RowView for VirtualRow {
+    fn value(&self, column: usize) -> Option<Bytes> {
+        self.0.get(column).cloned().flatten()
+    }
+
+    fn written(&self, _column: usize) -> Option<(i64, Option<i64>)> {
+        None
     }
 }
 
@@ -226,7 +267,12 @@ impl Cluster {
         Ok(Some(keys.into_iter().map(|(key, _)| key).collect()))
     }
 
-    fn page<'a>(&self, plan: &'a SelectPlan, run: &Execution, paged: bool) -> Result<Page<'a>> {
+    fn page<'a>(
+        &'a self,
+        plan: &'a SelectPlan,
+        run: &'a Execution,
+        paged: bool,
+    ) -> Result<Page<'a>> {
         let checks: Result<Vec<(usize, Check)>> = plan
             .filters
             .iter()
@@ -255,10 +301,15 @@ impl Cluster {
         Ok(Page {
             plan,
             checks: checks?,
+            aggregation: plan.aggregates().then(|| Aggregation::new(&plan.outputs)),
+            evaluation: Evaluation {
+                cluster: self,
+                values: &run.values,
+                now: run.caller.now,
+            },
             cells: Writer::default(),
             count: 0,
-            counted: 0,
-            page_size: page_size.filter(|size| *size > 0 && paged && !plan.counts()),
+            page_size: page_size.filter(|size| *size > 0 && paged && !plan.aggregates()),
             per_partition,
             position,
             more: false,
@@ -270,21 +321,20 @@ impl Cluster {
         let rows = system::rows(self, &run.caller, &plan.table);
         let skipped = page.position.offset as usize;
         let mut passed = 0usize;
-        for row in rows {
-            let value = |column: usize| row.get(column).cloned().flatten();
-            if !page.wants(&value) {
+        for row in rows.into_iter().map(VirtualRow) {
+            if !page.wants(&row) {
                 continue;
             }
             passed += 1;
             if passed <= skipped {
                 continue;
             }
-            if page.offer(0, &value).is_break() {
+            if page.offer(&row)?.is_break() {
                 break;
             }
             page.position.offset += 1;
         }
-        Ok(page.finish())
+        page.finish()
     }
 
     fn read(
@@ -301,10 +351,17 @@ impl Cluster {
             put_clustering(&mut prefix, column, &value);
         }
         let tokens = token_bounds(plan, run)?;
-        let Some(rows) = self.store.table(&plan.table.id) else {
-            return Ok(page.finish());
-        };
         let now = run.caller.now;
+        let derived = match &plan.table.view {
+            Some(view) => Some(self.view_rows(&plan.table, view, now)?),
+            None => None,
+        };
+        let Some(rows) = derived
+            .as_ref()
+            .or_else(|| self.store.table(&plan.table.id))
+        else {
+            return page.finish();
+        };
         let resume = page.position.last.clone();
         for (key, partition) in partitions(rows, keys, resume.as_ref().map(|(key, _)| key)) {
             if !tokens
@@ -324,9 +381,12 @@ impl Cluster {
             };
             let range = row_range(&prefix, after, plan.reversed);
             if let Some(statics) = statics_alone(plan, (&range, partition), now) {
-                let value = |column: usize| statics.value(&plan.table, column);
-                if after.is_none() && page.wants(&value) {
-                    if page.offer(key.0, &value).is_break() {
+                let row = StoredRow {
+                    table: &plan.table,
+                    row: statics,
+                };
+                if after.is_none() && page.wants(&row) {
+                    if page.offer(&row)?.is_break() {
                         break;
                     }
                     page.position.in_partition = 1;
@@ -338,15 +398,15 @@ impl Cluster {
                 .entries(range, now)
                 .filter_map(|(key, row)| Some((key, row?)));
             let flow = if plan.reversed {
-                read_partition(&mut page, key, sent, rows.rev())
+                read_partition(&mut page, key, sent, rows.rev())?
             } else {
-                read_partition(&mut page, key, sent, rows)
+                read_partition(&mut page, key, sent, rows)?
             };
             if flow.is_break() {
                 break;
             }
         }
-        Ok(page.finish())
+        page.finish()
     }
 }
 
@@ -375,24 +435,26 @@ fn read_partition<'p>(
     key: &PartitionKey,
     mut sent: u32,
     rows: impl Iterator<Item = (&'p RowKey, LiveRow<'p>)>,
-) -> ControlFlow<()> {
+) -> Flow {
     let table = Arc::clone(&page.plan.table);
     for (row_key, row) in rows {
         if page.per_partition.is_some_and(|limit| sent >= limit) {
             break;
         }
-        let value = |column: usize| row.value(&table, column);
-        if !page.wants(&value) {
+        let row = StoredRow { table: &table, row };
+        if !page.wants(&row) {
             continue;
         }
-        page.offer(key.0, &value)?;
+        if page.offer(&row)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         sent += 1;
         if page.page_size.is_some() {
             page.position.in_partition = sent;
             page.position.last = Some((key.clone(), row_key.clone()));
         }
     }
-    ControlFlow::Continue(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Named partitions, or all, from the resumed one on.

@@ -10,6 +10,7 @@ use super::super::error::CqlError;
 use super::super::plan::{Action, ModifyPlan, Operand, Update};
 use super::super::schema::Role;
 use super::super::store::{CellChange, Change, PartitionKey, RowKey, RowRange, Stamp};
+use super::collections::parts_change;
 use super::key::{partition_keys, prefix_range, products, put_clustering, row_key};
 use super::{Result, key_value, resolve};
 
@@ -37,6 +38,7 @@ impl Write {
                 .map(|(_, change)| match change {
                     CellChange::Set(value) => value.as_ref().map_or(0, Bytes::len) + 8,
                     CellChange::Count(_) => 16,
+                    CellChange::Parts(change) => change.size(),
                 })
                 .sum()
         };
@@ -139,6 +141,10 @@ fn cells(
                 }
                 Bound::Null => CellChange::Set(None),
                 Bound::Unset => continue,
+            },
+            Update::Parts(update) => match parts_change(column, update, values)? {
+                Some(change) => CellChange::Parts(change),
+                None => continue,
             },
             Update::Count { delta, down } => match resolve(delta, values) {
                 Bound::Value(bytes) => CellChange::Count(delta_of(&bytes, *down)?),

@@ -4,17 +4,25 @@
 //! is read or written here.
 
 mod batch;
+mod collections;
 mod condition;
+mod expression;
+mod function;
 mod modify;
 mod planner;
 mod select;
+mod selection;
 
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::batch::BatchPlan;
+pub(crate) use self::collections::PartsUpdate;
 pub(crate) use self::condition::{Conditional, If, Shown};
+pub(crate) use self::expression::Expression;
+pub(crate) use self::function::{Aggregate, Function};
+pub(crate) use self::selection::Output;
 
 use self::planner::Planner;
 use super::codec::{Bound, Writer};
@@ -25,11 +33,14 @@ use super::value::CqlType;
 
 type Result<T> = core::result::Result<T, CqlError>;
 
-/// A value to be: constant, or the number of a bind variable.
+/// A value to be.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Fixed(Bound),
+    /// A bind variable by its number.
     Marker(usize),
+    /// A computed value by its number, which goes on after those of the bind variables.
+    Computed(usize),
 }
 
 /// Comparisons of one subject.
@@ -105,14 +116,6 @@ pub(crate) enum Test {
     InMarker(usize),
 }
 
-/// One column of a result.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Output {
-    Column(usize),
-    Count,
-    Token,
-}
-
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
     pub(crate) table: Arc<Table>,
@@ -130,10 +133,9 @@ pub(crate) struct SelectPlan {
 }
 
 impl SelectPlan {
-    pub(crate) fn counts(&self) -> bool {
-        self.outputs
-            .iter()
-            .any(|output| matches!(output, Output::Count))
+    /// Whether all rows become one.
+    pub(crate) fn aggregates(&self) -> bool {
+        self.outputs.iter().any(Output::is_aggregate)
     }
 
     /// Whether at most one row can come.
@@ -173,6 +175,8 @@ pub(crate) enum Action {
 #[derive(Clone, Debug)]
 pub(crate) enum Update {
     Set(Operand),
+    /// Of a column that is stored in parts.
+    Parts(PartsUpdate),
     /// Of a counter.
     Count {
         delta: Operand,
@@ -218,6 +222,8 @@ pub(crate) enum Plan {
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) variables: Vec<Variable>,
+    /// Values that the statement computes, to stand after the bound ones.
+    pub(crate) computed: Vec<Expression>,
     /// Positions of the markers that bind the partition key; empty unless all of it is bound.
     pub(crate) key_markers: Vec<u16>,
 }
@@ -277,13 +283,14 @@ pub(crate) fn plan(
     let Parsed { statement, markers } = parse(text)?;
     let mut planner = Planner::new(catalogue, keyspace, plain, &markers);
     let plan = planner.statement(statement)?;
-    let variables = planner.into_variables();
-    let variables = variables
+    let (variables, computed) = planner
+        .into_values()
         .ok_or_else(|| CqlError::invalid("a bind variable stands where none is supported"))?;
     let key_markers = key_markers(&plan);
     Ok(Prepared {
         plan,
         variables,
+        computed,
         key_markers,
     })
 }
@@ -293,7 +300,7 @@ fn key_markers(plan: &Plan) -> Vec<u16> {
         key.into_iter()
             .map(|operand| match operand {
                 Operand::Marker(at) => u16::try_from(*at).ok(),
-                Operand::Fixed(_) => None,
+                Operand::Fixed(_) | Operand::Computed(_) => None,
             })
             .collect()
     };

@@ -173,10 +173,18 @@ impl Planner<'_> {
             ModifyKind::Delete(columns) => {
                 for (name, part) in columns {
                     let at = value_column(table, &name, "cannot be deleted")?;
-                    if part != Part::Whole {
-                        return Err(CqlError::invalid("parts of values cannot be deleted yet"));
-                    }
-                    updates.push((at, Update::Set(Operand::Fixed(Bound::Null))));
+                    let column = &table.columns[at];
+                    let update = if column.ty.is_multi_cell() {
+                        Update::Parts(self.parts_deletion(table, column, part)?)
+                    } else if part == Part::Whole {
+                        Update::Set(Operand::Fixed(Bound::Null))
+                    } else {
+                        return Err(CqlError::Invalid(format!(
+                            "Invalid deletion operation for column {name} of type {}",
+                            column.ty
+                        )));
+                    };
+                    updates.push((at, update));
                 }
             }
         }
@@ -187,6 +195,11 @@ impl Planner<'_> {
     fn update(&mut self, table: &Table, at: usize, assignment: Assignment) -> Result<Update> {
         let column = &table.columns[at];
         let name = &column.name;
+        if column.ty.is_multi_cell() {
+            return self
+                .parts_update(table, column, assignment)
+                .map(Update::Parts);
+        }
         // A counter's marker has its type; what is written out is a bigint.
         let mut operand = |term| match (&term, column.is_counter()) {
             (Term::Marker(_), _) | (_, false) => self.operand(table, term, name, &column.ty),

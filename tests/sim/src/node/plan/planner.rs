@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::super::codec::Bound;
-use super::super::cql::{Comparison, Literal, Statement, TableName, Term, Unsupported, Using};
+use super::super::cql::{
+    Comparison, Literal, Statement, TableName, Term, TypeName, Unsupported, Using,
+};
 use super::super::error::CqlError;
 use super::super::schema::{Catalogue, Table};
 use super::super::value::CqlType;
+use super::expression::{Expression, Place};
 use super::{Operand, Plan, Result, Test, Variable};
 
 pub(super) struct Planner<'a> {
@@ -14,7 +17,8 @@ pub(super) struct Planner<'a> {
     keyspace: Option<&'a str>,
     pub(super) plain: bool,
     names: &'a [Option<String>],
-    variables: Vec<Option<Variable>>,
+    pub(super) variables: Vec<Option<Variable>>,
+    computed: Vec<Expression>,
 }
 
 impl<'a> Planner<'a> {
@@ -30,12 +34,22 @@ impl<'a> Planner<'a> {
             plain,
             names,
             variables: vec![None; names.len()],
+            computed: Vec::new(),
         }
     }
 
-    /// The bind variables, if every one of them got a type.
-    pub(super) fn into_variables(self) -> Option<Vec<Variable>> {
-        self.variables.into_iter().collect()
+    /// The bind variables, if every one of them got a type, and the computed values.
+    pub(super) fn into_values(self) -> Option<(Vec<Variable>, Vec<Expression>)> {
+        let variables: Option<Vec<Variable>> = self.variables.into_iter().collect();
+        Some((variables?, self.computed))
+    }
+
+    /// The type that a text means beside a table.
+    pub(super) fn resolve(&self, table: &Table, ty: &TypeName) -> Result<CqlType> {
+        match self.catalogue.keyspace(&table.keyspace) {
+            Some(keyspace) => keyspace.resolve(ty),
+            None => CqlType::resolve(ty, &table.keyspace, &|_| None),
+        }
     }
 
     pub(super) fn statement(&mut self, statement: Statement) -> Result<Plan> {
@@ -107,16 +121,17 @@ impl<'a> Planner<'a> {
             Term::Literal(literal) => ty
                 .literal(&literal, name)
                 .map(|value| Operand::Fixed(Bound::Value(value))),
-            Term::Call(function, _) => {
-                Err(CqlError::Invalid(format!("Unknown function '{function}'")))
+            term => {
+                let expression = self.expression(Place { table, name }, term, ty)?;
+                self.computed.push(expression);
+                Ok(Operand::Computed(
+                    self.names.len() + self.computed.len() - 1,
+                ))
             }
-            _ => Err(CqlError::Invalid(format!(
-                "Invalid value for {name} of type {ty}"
-            ))),
         }
     }
 
-    fn describe(&mut self, table: &Table, at: usize, name: &str, ty: &CqlType) {
+    pub(super) fn describe(&mut self, table: &Table, at: usize, name: &str, ty: &CqlType) {
         let given = self.names.get(at).and_then(Option::as_deref);
         if let Some(slot) = self.variables.get_mut(at)
             && slot.is_none()

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::super::cql::{Comparison, Operator, Relation, Select, Selector, Subject};
+use super::super::cql::{Comparison, Operator, Relation, Select, Subject};
 use super::super::error::CqlError;
 use super::super::schema::{Role, Table};
 use super::super::value::CqlType;
 use super::planner::Planner;
-use super::{Bounds, Filter, Metadata, Output, Result, SelectPlan, Test};
+use super::{Bounds, Filter, Result, SelectPlan, Test};
 
 impl Planner<'_> {
     pub(super) fn select(&mut self, select: Select) -> Result<SelectPlan> {
         Self::timeout(&select.using)?;
         let table = self.table(&select.table)?;
-        let (outputs, metadata) = outputs(&table, &select.selectors)?;
+        let (outputs, metadata) = self.outputs(&table, select.selectors)?;
         let (filters, token_range) = self.relations(&table, select.relations)?;
         let limit = self.attribute(&table, select.limit, "[limit]", &CqlType::INT)?;
         let per_partition_limit = self.attribute(
@@ -80,61 +80,6 @@ impl Planner<'_> {
         }
         Ok((filters, token_range))
     }
-}
-
-fn outputs(
-    table: &Table,
-    selectors: &[(Selector, Option<String>)],
-) -> Result<(Vec<Output>, Arc<Metadata>)> {
-    let mut found = Vec::new();
-    if selectors.is_empty() {
-        for (at, column) in table.columns.iter().enumerate() {
-            found.push((Output::Column(at), column.name.clone(), column.ty.clone()));
-        }
-    }
-    for (selector, alias) in selectors {
-        let (output, name, ty) = match selector {
-            Selector::Column(name) => {
-                let at = Planner::column(table, name)?;
-                (
-                    Output::Column(at),
-                    name.clone(),
-                    table.columns[at].ty.clone(),
-                )
-            }
-            Selector::CountRows => (Output::Count, "count".to_owned(), CqlType::BIGINT),
-            Selector::Call(name, arguments) if name == "token" => {
-                let columns: Vec<String> = arguments
-                    .iter()
-                    .filter_map(|argument| match argument {
-                        Selector::Column(name) => Some(name.clone()),
-                        _ => None,
-                    })
-                    .collect();
-                check_token_columns(table, &columns)?;
-                let name = format!("system.token({})", columns.join(", "));
-                (Output::Token, name, CqlType::BIGINT)
-            }
-            Selector::Call(name, _) => {
-                return Err(CqlError::Invalid(format!("Unknown function '{name}'")));
-            }
-            _ => return Err(CqlError::invalid("this selector is not supported")),
-        };
-        found.push((output, alias.clone().unwrap_or(name), ty));
-    }
-    let outputs = found.iter().map(|(output, ..)| *output).collect();
-    let columns = found.into_iter().map(|(_, name, ty)| (name, ty)).collect();
-    Ok((outputs, Metadata::new(table, columns)))
-}
-
-fn check_token_columns(table: &Table, columns: &[String]) -> Result<()> {
-    let key = table.partition_columns().iter().map(|column| &column.name);
-    if key.eq(columns.iter()) {
-        return Ok(());
-    }
-    Err(CqlError::invalid(
-        "The token() function must contain all partition key components in their order",
-    ))
 }
 
 /// Whether ORDER BY asks for the opposite of the stored order.
@@ -220,7 +165,12 @@ fn restrict(plan: &mut SelectPlan, allow_filtering: bool) -> Result<()> {
         .filters
         .iter()
         .any(|filter| filter.column > last || filter.column >= table.key_len());
-    if (key_filters || beyond) && !allow_filtering {
+    let is_indexed = |filter: &Filter| {
+        table.index_of(filter.column).is_some()
+            && matches!(filter.test, Test::Compare(Operator::Equal, _))
+    };
+    let by_index = plan.filters.iter().any(is_indexed) && plan.filters.len() == 1;
+    if (key_filters || beyond) && !by_index && !allow_filtering {
         return Err(CqlError::invalid(REFUSAL));
     }
     Ok(())
@@ -231,4 +181,14 @@ fn remove(filters: &mut Vec<Filter>, mut positions: Vec<usize>) {
     for at in positions.into_iter().rev() {
         filters.remove(at);
     }
+}
+
+fn check_token_columns(table: &Table, columns: &[String]) -> Result<()> {
+    let key = table.partition_columns().iter().map(|column| &column.name);
+    if key.eq(columns.iter()) {
+        return Ok(());
+    }
+    Err(CqlError::invalid(
+        "The token() function must contain all partition key components in their order",
+    ))
 }

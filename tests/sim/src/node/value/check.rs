@@ -37,20 +37,28 @@ impl Native {
 impl CqlType {
     /// Refuses bytes that are no value of the type.
     pub(crate) fn check(&self, bytes: &[u8], column: &str) -> Result<(), CqlError> {
-        self.canonical(bytes, column).map(drop)
+        match self.native() {
+            Some(native) if native.admits(bytes) => Ok(()),
+            Some(_) => Err(self.invalid(bytes, column)),
+            None => self.canonical(bytes, column).map(drop),
+        }
     }
 
     /// The value with its sets and maps in order and without repetitions.
     pub(crate) fn canonical(&self, bytes: &[u8], column: &str) -> Result<Bytes, CqlError> {
         let mut out = Writer::default();
-        if self.put_canonical(bytes, &mut out).is_some() {
-            return Ok(out.into_bytes().into());
+        match self.put_canonical(bytes, &mut out) {
+            Some(()) => Ok(out.into_bytes().into()),
+            None => Err(self.invalid(bytes, column)),
         }
-        Err(CqlError::Invalid(format!(
+    }
+
+    fn invalid(&self, bytes: &[u8], column: &str) -> CqlError {
+        CqlError::Invalid(format!(
             "Exception while binding column {column}: marshaling error: Validation failed for \
              type {self}: got {} bytes",
             bytes.len()
-        )))
+        ))
     }
 
     /// Length of the elements of a vector that need not say theirs.

@@ -136,8 +136,6 @@ impl CqlType {
     pub(crate) const INT: Self = Self::Native(Native::Int);
     pub(crate) const BIGINT: Self = Self::Native(Native::BigInt);
     pub(crate) const BOOLEAN: Self = Self::Native(Native::Boolean);
-    pub(crate) const TEXT: Self = Self::Native(Native::Text);
-    pub(crate) const BLOB: Self = Self::Native(Native::Blob);
 
     pub(crate) fn list(element: Self) -> Self {
         Self::List(Box::new(element))

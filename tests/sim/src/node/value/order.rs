@@ -281,7 +281,7 @@ mod tests {
             let [a, b] = [pair[0], pair[1]].map(|text| ints.sort_key(&unhex(text)));
             assert!(a < b, "{pair:?}");
         }
-        let pairs = CqlType::Tuple(vec![CqlType::INT, CqlType::TEXT]);
+        let pairs = CqlType::Tuple(vec![CqlType::INT, CqlType::Native(Native::Text)]);
         let ascending = [
             "",
             "ffffffff 00000001 61",
