@@ -32,6 +32,8 @@ pub struct Tablet {
     pub pending: Option<Replica>,
     /// Position of the leader in `replicas`, for strongly consistent tables; none during election.
     pub leader: Option<usize>,
+    /// Bits of the version that are turned over: a version is opaque, and any may follow any.
+    pub version_flips: u64,
 }
 
 /// The tablets of one table.
@@ -62,6 +64,7 @@ impl TabletMap {
                     replicas,
                     pending: None,
                     leader,
+                    version_flips: 0,
                 }
             })
             .collect();
@@ -236,7 +239,7 @@ fn v2_payload(
     leader: Option<Replica>,
 ) -> Option<Payload> {
     let replicas = located.tablet.ordered(host_ids, leader);
-    let version = version_of(&replicas, host_ids);
+    let version = version_of(&replicas, host_ids) ^ located.tablet.version_flips;
     (!block_matches(version, block)).then(|| Payload {
         key: "tablets-routing-v2",
         value: encode(located, &replicas, Some(version), host_ids),
@@ -303,6 +306,7 @@ mod tests {
             replicas: vec![B, A, C],
             pending: None,
             leader,
+            version_flips: 0,
         }
     }
 

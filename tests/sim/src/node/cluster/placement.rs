@@ -109,6 +109,17 @@ impl Cluster {
         Ok(())
     }
 
+    /// Turns over bits of a tablet's version, as if something else had changed than did.
+    pub fn flip_version(
+        &mut self,
+        (keyspace, table): (&str, &str),
+        tablet: usize,
+        bits: u64,
+    ) -> Result<(), ControlError> {
+        self.tablet_mut(keyspace, table, tablet)?.version_flips ^= bits;
+        Ok(())
+    }
+
     /// Splits a tablet in two.
     pub fn split(
         &mut self,
