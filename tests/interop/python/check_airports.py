@@ -14,7 +14,7 @@ def add_options(options):
 
 
 def check(options, report):
-    cluster = common.cluster(options)
+    cluster = common.cluster(options, protocol_version=4)
     session = cluster.connect()
     local = session.execute("SELECT release_version FROM system.local").one()
     report["release_version"] = local.release_version

@@ -17,12 +17,12 @@ def parser(description):
     """The options of every script; the password comes from the environment."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--contact", required=True, help="HOST:PORT, several with commas")
-    options.add_argument("--user")
+    options.add_argument("--user", help="its password is in MESSINA_PASSWORD")
     options.add_argument("--rows", type=int, default=1000)
     return options
 
 
-def cluster(options):
+def cluster(options, **more):
     """A cluster object with one plain policy: token aware over all nodes, LOCAL_QUORUM."""
     contacts = [contact.rsplit(":", 1) for contact in options.contact.split(",")]
     auth = None
@@ -37,9 +37,9 @@ def cluster(options):
         contact_points=[host for host, _ in contacts],
         port=int(contacts[0][1]),
         auth_provider=auth,
-        protocol_version=4,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=10,
+        **more,
     )
 
 

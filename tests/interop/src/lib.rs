@@ -3,16 +3,17 @@
 //! - [`cassandra`] lays out, starts, watches and stops one real Apache Cassandra node, whose jars
 //!   [`maven`] brings.
 //! - [`capture`] records by hand what a driver and a server say to each other.
-//! - [`python`] keeps a virtual environment with a foreign driver and with the data file that
-//!   [`airports`] reads.
+//! - [`foreign`] runs foreign drivers through one scenario and judges what they saw; [`python`] and
+//!   [`javascript`] keep the packages of two of them.
+//! - [`airports`] reads a data file that comes with the Python packages.
 //! - [`command`] runs the `messina` command from outside, as a person would.
-//! - [`mod@slice`] is what CI runs: our command and our driver against Cassandra, a foreign driver
+//! - [`mod@slice`] is what CI runs: our command and our driver against Cassandra, foreign drivers
 //!   against `messina sim`, each judged by the other side.
 //!
 //! It is no test framework. Whether a server is ready it never asks the driver under test: for that
-//! it knows the few bytes of the protocol in [`probe`]. Everything it makes lies in the folder `interop` of cargo's target
-//! folder and is used again when present. Everything it starts listens on loopback, has a time
-//! limit, and is stopped by process id. Unix only.
+//! it knows the few bytes of the protocol in [`probe`]. Everything it makes lies in the folder
+//! `interop` of cargo's target folder and is used again when present. Everything it starts listens
+//! on loopback, has a time limit, and is stopped by process id. Unix only.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,8 @@ pub mod airports;
 pub mod capture;
 pub mod cassandra;
 pub mod command;
+pub mod foreign;
+pub mod javascript;
 pub mod maven;
 pub mod ports;
 pub mod probe;

@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use messina_interop::{
     capture::{Capture, exchange},
     cassandra::{Cassandra, Options},
+    foreign::{Call, Driver, Programs, Scenario},
     maven, probe, process,
     python::Python,
     report::say,
@@ -35,9 +36,11 @@ enum Task {
     Cassandra(CassandraArguments),
     /// Record what drivers and a server say to each other, until the end of standard input.
     Capture(CaptureArguments),
-    /// Fetch what the others need (Cassandra's jars, the Python packages) and end.
+    /// Fetch and build what the others need (Cassandra's jars, the foreign drivers) and end.
     Setup,
-    /// Our command against Cassandra, a foreign driver against `messina sim`.
+    /// Foreign drivers against a cluster that runs already.
+    Foreign(ForeignArguments),
+    /// Our command against Cassandra, foreign drivers against `messina sim`.
     Slice(SliceArguments),
 }
 
@@ -77,6 +80,29 @@ struct CaptureArguments {
 }
 
 #[derive(Debug, Args)]
+struct ForeignArguments {
+    /// One node, HOST:PORT.
+    #[arg(long)]
+    contact: String,
+    /// What it is, by the name that the scenario has for it.
+    #[arg(long, default_value = "cassandra")]
+    cluster: String,
+    /// The control port of a simulated cluster.
+    #[arg(long)]
+    control: Option<String>,
+    /// Only this driver.
+    #[arg(long)]
+    driver: Option<Program>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Program {
+    Python,
+    Rust,
+    Javascript,
+}
+
+#[derive(Debug, Args)]
 struct SliceArguments {
     /// A `messina` command that is built already; cargo builds one if not given.
     #[arg(long)]
@@ -112,9 +138,10 @@ fn run(arguments: Arguments) -> Result<bool> {
         Task::Capture(arguments) => capture(&arguments).map(|()| true),
         Task::Setup => {
             maven::Jars::fetch(&target, maven::CASSANDRA_VERSION)?;
-            Python::prepare(&target)?;
+            Programs::prepare(&target, &Python::prepare(&target)?)?;
             Ok(true)
         }
+        Task::Foreign(arguments) => foreign(&target, &arguments),
         Task::Slice(arguments) => {
             let mut settings = slice::Settings::default();
             settings.messina = arguments.messina;
@@ -126,6 +153,27 @@ fn run(arguments: Arguments) -> Result<bool> {
             Ok(slice::run(&target, &settings))
         }
     }
+}
+
+fn foreign(target: &Target, arguments: &ForeignArguments) -> Result<bool> {
+    let programs = Programs::prepare(target, &Python::prepare(target)?)?;
+    let scenario = Scenario::read()?;
+    let drivers = match arguments.driver {
+        None => Driver::ALL.to_vec(),
+        Some(Program::Python) => vec![Driver::Python],
+        Some(Program::Rust) => vec![Driver::Rust],
+        Some(Program::Javascript) => vec![Driver::JavaScript],
+    };
+    let mut call = Call::new(&arguments.cluster, &arguments.contact);
+    call.control = arguments.control.as_deref();
+    let mut good = true;
+    for driver in drivers {
+        let account = programs.run(target, driver, &call)?;
+        let visit = scenario.judge(driver, &arguments.cluster, &account, None)?;
+        good &= visit.passed() == visit.verdicts.len();
+        say(visit.to_json());
+    }
+    Ok(good)
 }
 
 fn cassandra(target: &Target, arguments: &CassandraArguments) -> Result<()> {

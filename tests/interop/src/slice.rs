@@ -3,8 +3,8 @@
 //!
 //! Each half is judged by the other side: Cassandra counts and adds up what `messina query` wrote
 //! and a foreign driver compares the values, Cassandra's own JSON, bytes and tokens judge the
-//! driver; the simulator's counters say where the foreign driver's requests arrived. A step that fails leaves out those that need it, and the report says
-//! so by what it does not list.
+//! driver; the simulator's counters say where the foreign drivers' requests arrived. A step that
+//! fails leaves out those that need it, and the report says so by what it does not list.
 
 mod doubles;
 mod foreign_driver;
@@ -16,9 +16,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use self::foreign_driver::Strangers;
 use crate::{
     cassandra::{Cassandra, Options},
     command::Messina,
+    foreign::{Call, Driver, Programs, Scenario, Visits},
     maven::{self, Jars},
     probe,
     python::Python,
@@ -26,7 +28,7 @@ use crate::{
     target::Target,
 };
 
-/// Rows that each half writes and reads.
+/// Rows that our command writes and reads.
 pub const ROWS: usize = 1_000;
 
 /// What to run.
@@ -47,7 +49,7 @@ pub enum Half {
     Cassandra,
     /// Of that half, our driver alone.
     Driver,
-    /// A foreign driver against `messina sim`.
+    /// Foreign drivers against `messina sim`.
     Foreign,
 }
 
@@ -56,24 +58,39 @@ pub enum Half {
 pub fn run(target: &Target, settings: &Settings) -> bool {
     let mut report = Report::default();
     if settings.only == Some(Half::Driver) {
-        cassandra(target, &mut report, None);
+        cassandra(target, &mut report, |_, _| ());
         return report.close();
     }
     report.part("set-up");
     let ready = set_up(target, settings, &mut report);
-    if let Some((messina, python)) = ready {
+    if let Some((messina, python, strangers)) = ready {
+        let mut visits = Visits::default();
         let wants = |half| settings.only.is_none_or(|only| only == half);
         if wants(Half::Cassandra) {
-            cassandra(target, &mut report, Some((&messina, &python)));
+            cassandra(target, &mut report, |report, node| {
+                report.part("messina query against Apache Cassandra");
+                our_command::run(report, &messina, &python, node);
+                report.part("a foreign driver against Apache Cassandra");
+                meet_cassandra(report, &mut visits, &strangers, node);
+            });
         }
         if wants(Half::Foreign) {
-            foreign_driver::run(target, &mut report, &messina, &python);
+            strangers.meet_simulator(&mut report, &mut visits, &messina);
         }
+        report.part("what the foreign drivers did");
+        report::say(&visits);
+        report.step("the same for machines", || {
+            Ok(((), visits.write(target)?.display().to_string()))
+        });
     }
     report.close()
 }
 
-fn set_up(target: &Target, settings: &Settings, report: &mut Report) -> Option<(Messina, Python)> {
+fn set_up<'a>(
+    target: &'a Target,
+    settings: &Settings,
+    report: &mut Report,
+) -> Option<(Messina, Python, Strangers<'a>)> {
     let python = report.step("foreign driver and data (pip)", || {
         Ok((Python::prepare(target)?, "ready".to_owned()))
     });
@@ -84,12 +101,21 @@ fn set_up(target: &Target, settings: &Settings, report: &mut Report) -> Option<(
         };
         Ok((messina, "ready".to_owned()))
     });
-    messina.zip(python)
+    let python = python?;
+    let strangers = report.step("the other foreign drivers (npm, cargo)", || {
+        let strangers = Strangers {
+            target,
+            programs: Programs::prepare(target, &python)?,
+            scenario: Scenario::read()?,
+        };
+        Ok((strangers, "ready".to_owned()))
+    });
+    Some((messina?, python, strangers?))
 }
 
 /// Fetches the jars and runs the half that needs them; leaves it out where `absent.md` lists why.
-/// One node serves the command, if that is wanted, and then the driver, which restarts it at its end.
-fn cassandra(target: &Target, report: &mut Report, command: Option<(&Messina, &Python)>) {
+/// One node serves the `others` and then the driver, which restarts it at its end.
+fn cassandra(target: &Target, report: &mut Report, others: impl FnOnce(&mut Report, &Cassandra)) {
     report.part("Apache Cassandra");
     let jars = report.step_unless_listed("Cassandra's jars (mvn)", maven::is_listed_absent, || {
         let version = maven::CASSANDRA_VERSION;
@@ -104,10 +130,7 @@ fn cassandra(target: &Target, report: &mut Report, command: Option<(&Messina, &P
     let Some(mut node) = report.step("start Cassandra", || start(target)) else {
         return;
     };
-    if let Some((messina, python)) = command {
-        report.part("messina query against Apache Cassandra");
-        our_command::run(report, messina, python, &node);
-    }
+    others(report, &node);
     our_driver::run(report, &mut node);
     report.part("Apache Cassandra afterwards");
     if report.step("it is well", || health(&node)).is_none() {
@@ -116,6 +139,18 @@ fn cassandra(target: &Target, report: &mut Report, command: Option<(&Messina, &P
     report.step("stop Cassandra", || {
         node.stop().map(|stopped| ((), stopped.to_string()))
     });
+}
+
+fn meet_cassandra(
+    report: &mut Report,
+    visits: &mut Visits,
+    strangers: &Strangers<'_>,
+    node: &Cassandra,
+) {
+    let (contact, credentials) = (node.address().to_string(), node.credentials());
+    let mut call = Call::new("cassandra", &contact);
+    call.credentials = credentials.as_ref();
+    strangers.meet(report, visits, Driver::Python, &call, None);
 }
 
 fn start(target: &Target) -> Result<(Cassandra, String)> {

@@ -6,7 +6,13 @@ use crate::context::Context;
 use crate::system;
 
 pub(crate) fn run(context: &Context) -> Outcome {
-    for program in [system::JAVA, system::MAVEN, system::PYTHON] {
+    for program in [
+        system::JAVA,
+        system::MAVEN,
+        system::PYTHON,
+        system::NODE,
+        system::NPM,
+    ] {
         if !system::need(context, program, "interop slice")? {
             return Ok(());
         }

@@ -7,10 +7,11 @@ use crate::command::{Failure, Outcome};
 use crate::context::Context;
 
 /// Ours, but run by other stages: optimised, against servers, or already run among the checks.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 10] = [
     "--exclude=messina-sim",
     "--exclude=messina-tidy",
     "--exclude=messina-bench",
+    "--exclude=messina-foreign-scylla",
     "--exclude=messina-interop",
     "--lib",
     "--bins",
