@@ -112,10 +112,6 @@ fn texts(addresses: &[SocketAddr]) -> Vec<String> {
 }
 
 fn options(arguments: &SimArguments) -> Result<Options, Failure> {
-    if arguments.lean {
-        let message = "the simulated cluster has no lean answers in this version";
-        return Err(Failure::usage(message));
-    }
     let mut options = Options::uniform(usize::from(arguments.nodes), arguments.shards);
     if !arguments.dc.is_empty() {
         options.nodes = nodes_of_dcs(&arguments.dc, arguments.shards);
@@ -140,6 +136,7 @@ fn options(arguments: &SimArguments) -> Result<Options, Failure> {
     options.port = arguments.port;
     options.shard_aware_port = (!arguments.plain).then_some(arguments.shard_aware_port);
     options.seed = arguments.seed;
+    options.lean = arguments.lean;
     Ok(options)
 }
 

@@ -58,12 +58,26 @@ impl World {
         self.server.contacts()[0].to_string()
     }
 
+    fn tls_contact(&self) -> String {
+        self.server.tls_contacts()[0].to_string()
+    }
+
     fn stop(self) {
         self.runtime.block_on(self.server.stop());
         for file in self.files {
             std::fs::remove_file(file).unwrap();
         }
     }
+}
+
+/// TLS on ports of its own.
+fn beside() -> TlsOptions {
+    let mut tls = TlsOptions::made();
+    tls.ports = TlsPorts::Beside {
+        port: 0,
+        shard_aware_port: Some(0),
+    };
+    tls
 }
 
 fn query(contact: &str, more: &[&str]) -> Ended {
@@ -93,12 +107,30 @@ fn assert_refused(ended: &Ended, kind: &str, hints: [&str; 2]) {
 
 #[test]
 fn a_trusted_cluster_is_used_shard_by_shard() {
-    let mut world = World::start(TlsOptions::made());
-    let (ca, contact) = (world.ca(), world.contact());
+    // Two shard-aware ports: only one of them speaks TLS.
+    let mut world = World::start(beside());
+    let (ca, contact) = (world.ca(), world.tls_contact());
     let ended = query(&contact, &["--ca", &ca]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stderr, "", "{ended:?}");
     assert_eq!(json_lines(&ended.stdout)[0]["rows"][0][0], "local");
+
+    let columns = "ssl_enabled, ssl_protocol, ssl_cipher_suite, driver_name";
+    let clients = format!("SELECT {columns} FROM system.clients");
+    let ended = messina(&[
+        "query",
+        "--contact",
+        &contact,
+        "--ca",
+        &ca,
+        "--format",
+        "json",
+        &clients,
+    ]);
+    for row in json_lines(&ended.stdout)[0]["rows"].as_array().unwrap() {
+        let shown = serde_json::json!([true, "TLS1.3", "TLS_AES_256_GCM_SHA384", "messina"]);
+        assert_eq!(*row, shown, "{ended:?}");
+    }
 
     let inspect = ["inspect", "--contact", &contact, "--tls", "--ca", &ca];
     let ended = messina(&[&inspect[..], &["--format", "json"]].concat());
@@ -183,14 +215,8 @@ fn nodes_may_want_to_know_clients() {
 
 #[test]
 fn plain_and_tls_that_meet_say_so() {
-    let mut tls = TlsOptions::made();
-    tls.ports = TlsPorts::Beside {
-        port: 0,
-        shard_aware_port: Some(0),
-    };
-    let mut world = World::start(tls);
-    let (ca, plain) = (world.ca(), world.contact());
-    let secure = world.server.tls_contacts()[0].to_string();
+    let mut world = World::start(beside());
+    let (ca, plain, secure) = (world.ca(), world.contact(), world.tls_contact());
     assert_eq!(query(&plain, &[]).code, Some(0));
     assert_eq!(query(&secure, &["--ca", &ca]).code, Some(0));
     let hints = ["does not speak TLS", "leave --tls out"];

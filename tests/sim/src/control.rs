@@ -2,10 +2,30 @@
 //!
 //! [`handle`] is a pure function of the cluster and the line; the TCP shell carries the lines.
 //! Answers are `{"ok":true,…}` or `{"ok":false,"error":…}`, never anything else.
+//!
+//! | `cmd` | further fields |
+//! |---|---|
+//! | `stats`, `reset_stats` | |
+//! | `tablets` | `keyspace`, `table` |
+//! | `move_tablet` | `keyspace`, `table`, `tablet` or `token`, `from` and `to`: `{"node","shard"}` |
+//! | `set_leader` | `keyspace`, `table`, `tablet` or `token`, `node` or `leader` (a position, or null) |
+//! | `split`, `merge` | `keyspace`, `table`, `tablet` or `token` |
+//! | `kill`, `start` | `node` |
+//! | `delay` | `node`, `ms` for each answer from now on |
+//! | `drop` | `node`, `count` requests (1) get no answer |
+//! | `fail_next` | `node`, `error` by name, `message`, `count` (1) |
+//! | `warn_next` | `node`, `warning`, `count` (1) |
+//! | `forget_prepared` | `node`, or all |
+//! | `nat` | `node`, `on` (true) |
+//! | `client_routes` | `set`: `[{"connection_id","node","address","port","tls_port"}]`, `remove`: `[{"connection_id","node"}]` |
+//! | `announce` | `node`, `event`: `up`, `down`, `new` or `removed` |
 
 use serde_json::{Map, Value, json};
 
-use crate::node::{Cluster, ControlError, Counters, CqlError, NodeEvent, NodeStats, Replica};
+use crate::node::{
+    ClientRoute, ClientRouteChange, Cluster, ControlError, Counters, CqlError, NodeEvent,
+    NodeStats, Replica,
+};
 
 type Result<T> = core::result::Result<T, ControlError>;
 
@@ -74,6 +94,45 @@ impl Command {
         })
     }
 
+    /// `set` and `remove`: lists of routes by `connection_id` and `node`.
+    fn routes(&self) -> Result<Vec<ClientRouteChange>> {
+        let mut changes = Vec::new();
+        for (key, is_set) in [("set", true), ("remove", false)] {
+            let listed = match &self.0[key] {
+                Value::Null => &[][..],
+                Value::Array(listed) => listed,
+                _ => return Err(ControlError(format!("{key:?} must be a list"))),
+            };
+            for entry in listed {
+                let entry = Self(entry.clone());
+                let route = if is_set { Some(entry.route()?) } else { None };
+                let connection_id = entry.text("connection_id")?.to_owned();
+                changes.push((connection_id, entry.index("node")?, route));
+            }
+        }
+        if changes.is_empty() {
+            return Err(ControlError("nothing in \"set\" or \"remove\"".to_owned()));
+        }
+        Ok(changes)
+    }
+
+    fn route(&self) -> Result<ClientRoute> {
+        let mut route = ClientRoute::new(self.text("address")?);
+        (route.port, route.tls_port) = (self.port("port")?, self.port("tls_port")?);
+        Ok(route)
+    }
+
+    fn port(&self, key: &str) -> Result<Option<u16>> {
+        if self.0[key].is_null() {
+            return Ok(None);
+        }
+        let port = u16::try_from(self.number(key)?)
+            .ok()
+            .filter(|port| *port > 0);
+        port.map(Some)
+            .ok_or_else(|| ControlError(format!("{key:?} must be a port")))
+    }
+
     /// `leader` by position among the replicas or null, or the `node` that shall lead.
     fn leader(&self, cluster: &Cluster) -> Result<Option<usize>> {
         if self.0["node"].is_null() {
@@ -133,6 +192,11 @@ fn run(cluster: &mut Cluster, command: &Command) -> Result<Map<String, Value>> {
             let count = usize::try_from(command.count()?).unwrap_or(usize::MAX);
             cluster.fail_next(command.index("node")?, &error, count)?;
         }
+        "warn_next" => {
+            let count = usize::try_from(command.count()?).unwrap_or(usize::MAX);
+            cluster.warn_next(command.index("node")?, command.text("warning")?, count)?;
+        }
+        "client_routes" => cluster.change_client_routes(command.routes()?)?,
         "forget_prepared" => {
             if command.0["node"].is_null() {
                 (0..cluster.node_count()).try_for_each(|node| cluster.forget_prepared(node))?;
@@ -232,6 +296,33 @@ mod tests {
                 true,
             ),
             (r#"{"cmd":"fail_next","node":0,"error":"no such"}"#, false),
+            (r#"{"cmd":"warn_next","node":2,"warning":"w"}"#, true),
+            (r#"{"cmd":"warn_next","node":3,"warning":"w"}"#, false),
+            (r#"{"cmd":"warn_next","node":0}"#, false),
+            (
+                r#"{"cmd":"client_routes","set":[{"connection_id":"a","node":0,"address":"h","port":1}]}"#,
+                true,
+            ),
+            (
+                r#"{"cmd":"client_routes","remove":[{"connection_id":"a","node":0}]}"#,
+                true,
+            ),
+            (
+                r#"{"cmd":"client_routes","set":[{"connection_id":"a","node":0,"address":"h"}]}"#,
+                false,
+            ),
+            (
+                r#"{"cmd":"client_routes","set":[{"connection_id":"a","node":0,"address":"h","port":0}]}"#,
+                false,
+            ),
+            (
+                r#"{"cmd":"client_routes","set":[{"connection_id":"a","node":3,"address":"h","port":1}]}"#,
+                false,
+            ),
+            (r#"{"cmd":"client_routes"}"#, false),
+            (r#"{"cmd":"reset_stats"}"#, true),
+            (r#"{"cmd":"announce","node":0,"event":"new"}"#, true),
+            (r#"{"cmd":"announce","node":0,"event":"no such"}"#, false),
             (r#"{"cmd":"forget_prepared"}"#, true),
             (r#"{"cmd":"nat","node":0,"on":true}"#, true),
             (

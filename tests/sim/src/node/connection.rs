@@ -325,7 +325,7 @@ impl Connection {
         !self.closing && self.registered.contains(&kind)
     }
 
-    fn push_event(&mut self, body: &Writer) {
+    pub(crate) fn push_event(&mut self, body: &Writer) {
         let delay = core::mem::take(&mut self.delay_micros);
         self.push_frame(0, -1, opcode::EVENT, body.as_slice());
         self.delay_micros = delay;

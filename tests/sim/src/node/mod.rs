@@ -4,14 +4,17 @@
 //! on the driver, so that the two cannot share a mistake. Behaviour follows ScyllaDB's native
 //! protocol 3 and 4 with its extensions; what is not supported is refused with a CQL error.
 
+mod client_routes;
 mod cluster;
 mod codec;
 mod connection;
 mod cql;
 mod error;
 mod execute;
+mod lean;
 mod options;
 mod plan;
+mod rate_limit;
 mod reply;
 mod ring;
 mod route;
@@ -22,8 +25,10 @@ mod store;
 mod system;
 mod tablets;
 mod token;
+mod tracing;
 mod value;
 
+pub use client_routes::{ClientRoute, ClientRouteChange};
 pub use cluster::{Cluster, ControlError, NodeEvent};
 pub use codec::Consistency;
 pub use connection::{ClientTls, ConnectionId, Listener};

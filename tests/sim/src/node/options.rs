@@ -149,6 +149,8 @@ pub struct Options {
     pub shard_aware_tls_port: Option<u16>,
     /// QUERY on a v2 connection fails where a real node fails.
     pub query_hazard: bool,
+    /// Simple statements get fixed answers without touching any row, for benchmarks of clients.
+    pub lean: bool,
     /// Largest frame body taken, in bytes.
     pub body_len_max: u32,
 }
@@ -168,6 +170,7 @@ impl Default for Options {
             tls_port: None,
             shard_aware_tls_port: None,
             query_hazard: true,
+            lean: false,
             body_len_max: 48 << 20,
         }
     }

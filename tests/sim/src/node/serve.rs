@@ -45,7 +45,8 @@ impl Cluster {
             header.opcode,
             opcode::QUERY | opcode::EXECUTE | opcode::BATCH | opcode::PREPARE
         );
-        let trace = (is_data && header.flags & flags::TRACING != 0).then(|| self.fresh_uuid());
+        let traced = is_data && header.flags & flags::TRACING != 0;
+        let trace = traced.then(|| self.trace_id(now));
         let version = connection.version_or_newest();
         let mut reader = Reader::new(&body);
         let opened = if header.flags & flags::CUSTOM_PAYLOAD != 0 && version >= 4 {
@@ -62,8 +63,10 @@ impl Cluster {
         if core::mem::take(&mut self.silent) {
             return;
         }
+        let mut response_len = 0;
         match answer {
             Ok(mut reply) => {
+                response_len = reply.body.as_slice().len();
                 reply.trace = trace;
                 if reply.payload.is_some()
                     && let Some(node) = self.nodes.get_mut(connection.node)
@@ -73,6 +76,9 @@ impl Cluster {
                 reply.push(connection, header.stream);
             }
             Err(error) => self.push_error(connection, header.stream, &error, trace),
+        }
+        if let Some(id) = trace {
+            self.keep_trace(id, connection, (header, &body), response_len, now);
         }
     }
 
@@ -130,7 +136,7 @@ impl Cluster {
             opcode::OPTIONS => self.options_request(connection),
             opcode::STARTUP => self.startup(connection, reader),
             opcode::AUTH_RESPONSE => self.auth_response(connection, reader),
-            opcode::REGISTER => register(connection, reader),
+            opcode::REGISTER => self.register(connection, reader),
             opcode::PREPARE => self.prepare(connection, reader),
             opcode::QUERY => self.query(connection, reader, now),
             opcode::EXECUTE => self.execute_request(connection, reader, now),
@@ -312,9 +318,11 @@ impl Cluster {
         caller: Caller,
         wish: Wish<'_>,
     ) -> Result<Reply> {
-        if let Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) = &prepared.plan
-            && !prepared.is_virtual()
-        {
+        let is_data = matches!(
+            &prepared.plan,
+            Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_)
+        ) && !prepared.is_virtual();
+        if is_data {
             self.injected(connection)?;
         }
         // Columns that change from answer to answer, and those of batches, always come in full.
@@ -341,7 +349,8 @@ impl Cluster {
         if prepared.is_virtual() {
             self.serving = Some(super::system::Client::of(connection));
         }
-        let executed = self.execute(prepared, &execution);
+        let lean = self.execute_lean(prepared, &execution);
+        let executed = lean.unwrap_or_else(|| self.execute(prepared, &execution));
         self.serving = None;
         let executed = executed?;
         if let super::execute::Outcome::SetKeyspace(name) = &executed.outcome {
@@ -349,6 +358,9 @@ impl Cluster {
         }
         let mut reply = result(&executed.outcome, wish);
         reply.warnings = executed.warnings;
+        if is_data {
+            self.warn(connection, &mut reply);
+        }
         reply.payload = executed.payload;
         Ok(reply)
     }
@@ -364,6 +376,32 @@ impl Cluster {
             return Err(CqlError::Server("dropped".to_owned()));
         }
         node.fail_next.pop_front().map_or(Ok(()), Err)
+    }
+
+    /// Adds the next injected warning of the node, if there is one and the client can see it.
+    fn warn(&mut self, connection: &Connection, reply: &mut Reply) {
+        if connection.version_or_newest() < 4 {
+            return;
+        }
+        let node = self.nodes.get_mut(connection.node);
+        reply
+            .warnings
+            .extend(node.and_then(|node| node.warn_next.pop_front()));
+    }
+
+    /// Names before one that is refused stay registered.
+    fn register(&self, connection: &mut Connection, reader: &mut Reader<'_>) -> Result<Reply> {
+        let settings = self.options.nodes.get(connection.node);
+        let plain = settings.is_some_and(|node| node.plain);
+        for name in reader.string_list()? {
+            let kind =
+                EventKind::named(name).filter(|kind| !(plain && *kind == EventKind::ClientRoutes));
+            let kind = kind.ok_or_else(|| {
+                CqlError::Protocol(format!("Invalid value '{name}' for Event.Type"))
+            })?;
+            connection.register(kind);
+        }
+        Ok(Reply::empty(opcode::READY))
     }
 
     fn batch_request(
@@ -418,6 +456,7 @@ impl Cluster {
         })?;
         let mut reply = result(&executed.outcome, Wish::Full);
         reply.warnings = executed.warnings;
+        self.warn(connection, &mut reply);
         Ok(reply)
     }
 }
@@ -442,15 +481,6 @@ fn uncompressed(connection: &Connection, header: Header, body: Vec<u8>) -> Resul
         Some(algorithm) => algorithm.decompress(&body),
         None => Err(CqlError::protocol("Unknown compression algorithm")),
     }
-}
-
-fn register(connection: &mut Connection, reader: &mut Reader<'_>) -> Result<Reply> {
-    for name in reader.string_list()? {
-        let kind = EventKind::named(name)
-            .ok_or_else(|| CqlError::Protocol(format!("Invalid value '{name}' for Event.Type")))?;
-        connection.register(kind);
-    }
-    Ok(Reply::empty(opcode::READY))
 }
 
 /// MD5 of the connection's keyspace and the text.

@@ -9,3 +9,4 @@ mod lwt;
 mod routing;
 mod support;
 mod types;
+mod watching;

@@ -4,6 +4,9 @@ use super::super::connection::EventKind;
 use super::super::error::CqlError;
 use super::{Cluster, ControlError, Node, NodeEvent};
 
+/// Faults and warnings that wait for their requests, for each node.
+const QUEUED_MAX: usize = 100_000;
+
 impl Cluster {
     fn node_mut(&mut self, node: usize) -> Result<&mut Node, ControlError> {
         self.nodes
@@ -79,10 +82,22 @@ impl Cluster {
         error: &CqlError,
         count: usize,
     ) -> Result<(), ControlError> {
-        const QUEUED_MAX: usize = 100_000;
         let queue = &mut self.node_mut(node)?.fail_next;
         let room = QUEUED_MAX.saturating_sub(queue.len());
         queue.extend(core::iter::repeat_n(error, count.min(room)).cloned());
+        Ok(())
+    }
+
+    /// The node answers its next `count` requests for user tables with `warning` beside the result.
+    pub fn warn_next(
+        &mut self,
+        node: usize,
+        warning: &str,
+        count: usize,
+    ) -> Result<(), ControlError> {
+        let queue = &mut self.node_mut(node)?.warn_next;
+        let room = QUEUED_MAX.saturating_sub(queue.len());
+        queue.extend(core::iter::repeat_n(warning.to_owned(), count.min(room)));
         Ok(())
     }
 

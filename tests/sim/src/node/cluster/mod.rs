@@ -13,16 +13,20 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::client_routes::ClientRoutes;
 use super::connection::{ClientTls, Connection, ConnectionId, Listener};
 use super::error::CqlError;
+use super::lean::LeanRows;
 use super::options::Options;
 use super::plan::Prepared;
+use super::rate_limit::RateCounters;
 use super::ring::{Place, Ring};
 use super::schema::{Catalogue, Table, TableId, uuid_from};
 use super::stats::{Counters, NodeStats, Stats};
 use super::store::Store;
 use super::system;
 use super::tablets::{TabletMap, drawn};
+use super::tracing::Traces;
 
 /// A node's own state.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub(crate) struct Node {
     pub(crate) delay_micros: i64,
     pub(crate) drop_next: u64,
     pub(crate) fail_next: VecDeque<CqlError>,
+    pub(crate) warn_next: VecDeque<String>,
     connected: Vec<u32>,
 }
 
@@ -84,6 +89,10 @@ pub struct Cluster {
     pub(crate) silent: bool,
     /// The connection whose statement is being executed.
     pub(crate) serving: Option<system::Client>,
+    pub(crate) traces: Traces,
+    pub(crate) rates: RateCounters,
+    pub(crate) client_routes: ClientRoutes,
+    pub(crate) lean_rows: LeanRows,
     connections_made: u64,
     last_timestamp: i64,
     /// In a cell, for reads that make uuids as well.
@@ -114,6 +123,7 @@ impl Cluster {
                 delay_micros: 0,
                 drop_next: 0,
                 fail_next: VecDeque::new(),
+                warn_next: VecDeque::new(),
                 connected: vec![0; options.nodes[at].shards.max(1) as usize],
             })
             .collect();
@@ -129,6 +139,10 @@ impl Cluster {
             own_event: None,
             silent: false,
             serving: None,
+            traces: Traces::default(),
+            rates: RateCounters::default(),
+            client_routes: ClientRoutes::new(),
+            lean_rows: LeanRows::new(),
             connections_made: 0,
             last_timestamp: 0,
             uuids_made: Cell::new(0),

@@ -47,6 +47,7 @@ impl Cluster {
         let write = writes.remove(0);
         let route = self.route(&plan.table, write.key.0);
         self.classify(&plan.table, &run.caller, &route, request);
+        self.limit_rate(&plan.table, &run.caller, &route, request)?;
         self.check_available(&run.caller, &route, request)?;
         let outcome = match &plan.condition {
             Some(condition) => {

@@ -245,6 +245,7 @@ impl Cluster {
         let route: Option<Route> = single.map(|(token, _)| self.route(&plan.table, token));
         if let Some(route) = &route {
             self.classify(&plan.table, &run.caller, route, request);
+            self.limit_rate(&plan.table, &run.caller, route, request)?;
             self.check_hazard(&plan.table, &run.caller, route, request)?;
             self.check_available(&run.caller, route, request)?;
         }

@@ -220,6 +220,7 @@ pub(crate) enum Plan {
 /// A planned statement with everything PREPARED tells about it.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    pub(crate) text: String,
     pub(crate) plan: Plan,
     pub(crate) variables: Vec<Variable>,
     /// Values that the statement computes, to stand after the bound ones.
@@ -288,6 +289,7 @@ pub(crate) fn plan(
         .ok_or_else(|| CqlError::invalid("a bind variable stands where none is supported"))?;
     let key_markers = key_markers(&plan);
     Ok(Prepared {
+        text: text.to_owned(),
         plan,
         variables,
         computed,

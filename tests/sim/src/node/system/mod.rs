@@ -3,21 +3,22 @@
 //! They are defined by CQL text that the node's own parser reads at start, so `system_schema`
 //! describes them as it does any other table. Columns are those of a ScyllaDB node.
 
+mod clients;
 mod definitions;
 mod schema_rows;
+mod traced;
 
-use core::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::cluster::Cluster;
-use super::connection::{Connection, Stage};
 use super::cql::{ColumnDefinition, SchemaStatement, Statement, parse};
 use super::error::CqlError;
 use super::route::Caller;
 use super::schema::{Catalogue, Keyspace, Replication, Table, uuid_from};
-use super::value::{CqlType, boolean, inet, int, text, text_map, texts};
+use super::value::{CqlType, boolean, inet, int, text, texts};
+pub(crate) use clients::Client;
 
 /// The only partitioner.
 pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
@@ -29,32 +30,6 @@ const RELEASE_VERSION: &str = "3.0.8";
 const SCYLLA_VERSION: &str = "2026.4.0-dev";
 
 type Row = Vec<Option<Bytes>>;
-
-/// A connection as `system.clients` shows it.
-#[derive(Clone, Debug)]
-pub(crate) struct Client {
-    node: usize,
-    shard: u32,
-    peer: SocketAddr,
-    stage: Stage,
-    version: u8,
-    username: Option<String>,
-    options: Vec<(String, String)>,
-}
-
-impl Client {
-    pub(crate) fn of(connection: &Connection) -> Self {
-        Self {
-            node: connection.node,
-            shard: connection.shard,
-            peer: connection.peer,
-            stage: connection.stage,
-            version: connection.version_or_newest(),
-            username: connection.username.clone(),
-            options: connection.client_options.clone(),
-        }
-    }
-}
 
 /// A catalogue with the system keyspaces alone.
 pub(crate) fn catalogue(seed: u64) -> Catalogue {
@@ -165,12 +140,15 @@ pub(crate) fn rows(cluster: &Cluster, caller: &Caller, table: &Table) -> Vec<Row
                 .set("build_id", text("simulated"))
                 .done(),
         ],
-        ("system", "clients") => clients(cluster, caller.node, table),
+        ("system", "clients") => clients::clients(cluster, caller.node, table),
+        ("system", "client_routes") => clients::routes(cluster, table),
         ("system", "cluster_status") => cluster_status(cluster, table),
         ("system_schema", _) => {
             let node = cluster.options.nodes.get(caller.node);
             schema_rows::rows(cluster, node.is_some_and(|node| node.plain), table)
         }
+        ("system_traces", "sessions") => traced::sessions(cluster, caller, table),
+        ("system_traces", "events") => traced::events(cluster, table),
         _ => Vec::new(),
     }
 }
@@ -249,51 +227,6 @@ fn peers(cluster: &Cluster, own: usize, table: &Table) -> Vec<Row> {
         rows.push(row);
     }
     rows
-}
-
-fn clients(cluster: &Cluster, node: usize, table: &Table) -> Vec<Row> {
-    let others = cluster.connections.values().map(Client::of);
-    others
-        .chain(cluster.serving.clone())
-        .filter(|client| client.node == node)
-        .map(|client| client_row(&client, table))
-        .collect()
-}
-
-fn client_row(client: &Client, table: &Table) -> Row {
-    let option = |key: &str| {
-        client
-            .options
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| text(value))
-    };
-    let stage = match client.stage {
-        Stage::Initial => "ESTABLISHED",
-        Stage::Authenticating => "AUTHENTICATING",
-        Stage::Ready => "READY",
-    };
-    let mut options = client.options.clone();
-    options.sort_unstable();
-    let options = options
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()));
-    Fill::new(table)
-        .set("address", inet(client.peer.ip()))
-        .set("port", int(i32::from(client.peer.port())))
-        .set("client_type", text("cql"))
-        .set("connection_stage", text(stage))
-        .set("driver_name", option("DRIVER_NAME"))
-        .set("driver_version", option("DRIVER_VERSION"))
-        .set("protocol_version", int(i32::from(client.version)))
-        .set("shard_id", int(i32::try_from(client.shard).unwrap_or(0)))
-        .set("ssl_enabled", boolean(false))
-        .set(
-            "username",
-            text(client.username.as_deref().unwrap_or("anonymous")),
-        )
-        .set("client_options", text_map(options))
-        .done()
 }
 
 fn cluster_status(cluster: &Cluster, table: &Table) -> Vec<Row> {

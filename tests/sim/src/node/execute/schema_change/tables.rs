@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::super::cluster::Cluster;
 use super::super::super::cql::{Alteration, CreateTable, OptionValue, Options, TableName};
 use super::super::super::error::CqlError;
+use super::super::super::rate_limit;
 use super::super::super::schema::Table;
 use super::super::Result;
 use super::super::write::TTL_MAX_SECONDS;
@@ -242,7 +243,10 @@ pub(super) fn set_options(table: &mut Table, options: &Options) -> Result<()> {
                     return Err(CqlError::invalid("CDC is not supported by this node"));
                 }
             }
-            (known, _) if SHOWN.contains(&known) => {
+            (known, _) if SHOWN.contains(&known) || known == rate_limit::OPTION => {
+                if let (rate_limit::OPTION, OptionValue::Map(entries)) = (known, value) {
+                    rate_limit::check(entries)?;
+                }
                 table.options.retain(|(other, _)| other != name);
                 table.options.push((name.clone(), value.clone()));
             }
