@@ -48,5 +48,7 @@ fn main() -> ExitCode {
 fn version() -> &'static str {
     let lock = include_str!("../../../../Cargo.lock");
     let after_name = lock.split("name = \"scylla\"\nversion = \"").nth(1);
-    after_name.and_then(|rest| rest.split('"').next()).unwrap_or("?")
+    after_name
+        .and_then(|rest| rest.split('"').next())
+        .unwrap_or("?")
 }

@@ -1,5 +1,6 @@
 //! The whole driver under virtual time, without faults but those that a test sets.
 
+mod batches;
 mod following;
 mod scene;
 mod scripted;

@@ -19,7 +19,7 @@ const TABLE: &str = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
 
 impl Scene {
     /// Makes the table and an insert of it.
-    async fn prepare_insert(&self) -> Prepared {
+    pub(crate) async fn prepare_insert(&self) -> Prepared {
         self.session.ready().await.unwrap();
         self.session.query(KEYSPACE, ()).await.unwrap();
         self.session.query(TABLE, ()).await.unwrap();
