@@ -7,6 +7,7 @@ mod data;
 mod faults;
 mod lwt;
 mod routing;
+mod select;
 mod support;
 mod types;
 mod watching;

@@ -119,12 +119,20 @@ pub(crate) enum Comparison {
     In(Vec<Term>),
     /// `IN ?`.
     InMarker(usize),
+    /// `CONTAINS a`.
+    Contains(Term),
+    /// `CONTAINS KEY a`.
+    ContainsKey(Term),
 }
 
 /// The left side of a relation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
     Column(String),
+    /// `a[key]` or `a.field`.
+    Part(String, Part),
+    /// `(a, b)`.
+    Tuple(Vec<String>),
     Token(Vec<String>),
 }
 
@@ -155,9 +163,12 @@ pub(crate) enum Selector {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Select {
     pub(crate) table: TableName,
+    pub(crate) distinct: bool,
     /// Empty for `*`.
     pub(crate) selectors: Vec<(Selector, Option<String>)>,
     pub(crate) relations: Vec<Relation>,
+    /// Columns of GROUP BY.
+    pub(crate) group: Vec<String>,
     /// Columns with "descending".
     pub(crate) order: Vec<(String, bool)>,
     pub(crate) limit: Option<Term>,
@@ -388,7 +399,7 @@ pub(crate) enum Statement {
     Modify(Modify),
     Batch(TextBatch),
     Use(String),
-    Truncate(TableName),
+    Truncate(TableName, Using),
     Schema(SchemaStatement),
     /// Good CQL that this node does not carry out.
     Unsupported(Unsupported),

@@ -9,13 +9,14 @@ type Result<T> = core::result::Result<T, CqlError>;
 
 impl Parser<'_> {
     pub(super) fn select(&mut self) -> Result<Select> {
-        if matches!(self.peek(), Token::Word(word) if word == "distinct" || word == "json")
-            && !matches!(self.peek_second(), Token::Symbol("," | ".") | Token::End)
-            && !matches!(self.peek_second(), Token::Word(word) if word == "from")
-        {
-            return Err(CqlError::invalid(
-                "SELECT DISTINCT and SELECT JSON are not supported",
-            ));
+        // Both words are names of columns where they end a selector.
+        let is_name = matches!(
+            self.peek_second(),
+            Token::Symbol("," | "." | "[") | Token::End
+        ) || matches!(self.peek_second(), Token::Word(word) if word == "from" || word == "as");
+        let distinct = !is_name && self.word("distinct");
+        if !is_name && !distinct && self.word("json") {
+            return Err(CqlError::invalid("SELECT JSON is not supported"));
         }
         let selectors = if self.symbol("*") {
             Vec::new()
@@ -29,9 +30,11 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        if self.words(&["group", "by"]) {
-            return Err(CqlError::invalid("GROUP BY is not supported"));
-        }
+        let group = if self.words(&["group", "by"]) {
+            self.list(Self::identifier)?
+        } else {
+            Vec::new()
+        };
         let order = if self.words(&["order", "by"]) {
             self.list(|parser| {
                 let column = parser.identifier()?;
@@ -59,75 +62,16 @@ impl Parser<'_> {
         let using = self.using()?;
         Ok(Select {
             table,
+            distinct,
             selectors,
             relations,
+            group,
             order,
             limit,
             per_partition_limit,
             allow_filtering,
             using,
         })
-    }
-
-    pub(super) fn relations(&mut self) -> Result<Vec<Relation>> {
-        let mut out = vec![self.relation()?];
-        while self.word("and") {
-            out.push(self.relation()?);
-        }
-        Ok(out)
-    }
-
-    pub(super) fn relation(&mut self) -> Result<Relation> {
-        if self.symbol("(") {
-            return Err(CqlError::invalid(
-                "multi-column relations are not supported",
-            ));
-        }
-        let called = matches!(self.peek_second(), Token::Symbol("("));
-        let name = self.identifier()?;
-        let subject = if called && name == "token" {
-            Subject::Token(self.columns()?)
-        } else {
-            Subject::Column(name)
-        };
-        if self.word("in") {
-            return Ok(Relation {
-                subject,
-                comparison: self.in_list()?,
-            });
-        }
-        let operator = match self.peek() {
-            Token::Symbol("=") => Operator::Equal,
-            Token::Symbol("!=") => Operator::NotEqual,
-            Token::Symbol("<") => Operator::Less,
-            Token::Symbol("<=") => Operator::LessOrEqual,
-            Token::Symbol(">") => Operator::Greater,
-            Token::Symbol(">=") => Operator::GreaterOrEqual,
-            Token::Word(word) if word == "contains" || word == "like" || word == "is" => {
-                return Err(CqlError::invalid("this kind of relation is not supported"));
-            }
-            _ => return Err(self.error()),
-        };
-        self.at += 1;
-        Ok(Relation {
-            subject,
-            comparison: Comparison::Compare(operator, self.term()?),
-        })
-    }
-
-    fn in_list(&mut self) -> Result<Comparison> {
-        if self.symbol("(") {
-            if self.symbol(")") {
-                return Ok(Comparison::In(Vec::new()));
-            }
-            let terms = self.list(Self::term)?;
-            self.expect(")")?;
-            return Ok(Comparison::In(terms));
-        }
-        match self.term()? {
-            Term::Marker(marker) => Ok(Comparison::InMarker(marker)),
-            _ => Err(self.error()),
-        }
     }
 
     pub(super) fn insert(&mut self) -> Result<Modify> {
@@ -222,7 +166,7 @@ impl Parser<'_> {
     }
 
     /// `[key]`, `.field` or nothing.
-    fn part(&mut self) -> Result<Part> {
+    pub(super) fn part(&mut self) -> Result<Part> {
         if self.symbol("[") {
             let key = self.term()?;
             self.expect("]")?;

@@ -6,6 +6,7 @@ mod ddl;
 mod lexer;
 mod objects;
 mod parser;
+mod relation;
 mod selector;
 mod term;
 

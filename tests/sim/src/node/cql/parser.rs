@@ -197,8 +197,8 @@ impl Parser<'_> {
             "truncate" => {
                 self.word("table");
                 let table = self.table_name()?;
-                self.using()?;
-                Ok(Statement::Truncate(table))
+                let using = self.using()?;
+                Ok(Statement::Truncate(table, using))
             }
             "create" | "alter" | "drop" => self.schema_statement(&verb),
             "grant" | "revoke" | "list" | "attach" | "detach" => {

@@ -10,9 +10,12 @@ use super::super::route::{Caller, Request, Route};
 use super::super::schema::Role;
 use super::super::store::{LiveRow, Partition, PartitionKey, RowKey};
 use super::super::value::boolean;
+use super::check::Check;
+use super::functions::RowView;
 use super::key::{products, row_key};
+use super::scan::StoredRow;
 use super::write::Write;
-use super::{Check, Result, Rows};
+use super::{Result, Rows};
 
 /// A statement with its values.
 pub(super) type Item<'a> = (&'a ModifyPlan, &'a [Bound]);
@@ -53,6 +56,7 @@ impl Cluster {
         let table = Arc::clone(&first.table);
         let rows = self.store.table(&table.id);
         let reading = Reading {
+            cluster: self,
             partition: rows.and_then(|rows| rows.partitions.get(key)),
             now,
         };
@@ -76,6 +80,7 @@ impl Cluster {
 
 /// The partition as it is before the write.
 struct Reading<'a> {
+    cluster: &'a Cluster,
     partition: Option<&'a Partition>,
     now: i64,
 }
@@ -91,7 +96,7 @@ impl<'a> Reading<'a> {
             let row = match &plan.condition {
                 Some(condition) => {
                     let row = self.row_of(plan, condition, key.as_ref());
-                    applied &= holds(plan, condition, row, values)?;
+                    applied &= self.holds(plan, condition, row, values)?;
                     read.push(key.clone());
                     row
                 }
@@ -130,6 +135,39 @@ impl<'a> Reading<'a> {
             If::Columns(_) => statics(),
         }
     }
+
+    fn holds(
+        &self,
+        plan: &ModifyPlan,
+        condition: &Conditional,
+        row: Option<LiveRow<'_>>,
+        values: &[Bound],
+    ) -> Result<bool> {
+        let tests = match &condition.test {
+            If::NotExists => return Ok(row.is_none()),
+            If::Exists => return Ok(row.is_some()),
+            If::Columns(tests) => tests,
+        };
+        let table = &plan.table;
+        let row = row.map(|row| StoredRow { table, row });
+        let view = row.as_ref().map(|row| row as &dyn RowView);
+        let mut holds = true;
+        for tested in tests {
+            let (column, value) = match &tested.part {
+                Some((expression, column)) => {
+                    let scope = self.cluster.scope(values, view, self.now);
+                    (column, scope.evaluate(expression)?)
+                }
+                None => (
+                    &table.columns[tested.column],
+                    view.and_then(|row| row.value(tested.column)),
+                ),
+            };
+            let check = Check::of_condition(&tested.test, values, column)?;
+            holds &= check.holds(value.as_ref(), &column.ty, true);
+        }
+        Ok(holds)
+    }
 }
 
 /// The row that a statement names, if it names a whole clustering key.
@@ -143,27 +181,6 @@ fn named_row(plan: &ModifyPlan, values: &[Bound]) -> Result<Option<RowKey>> {
         [only] => Some(row_key(only, columns)),
         _ => None,
     })
-}
-
-fn holds(
-    plan: &ModifyPlan,
-    condition: &Conditional,
-    row: Option<LiveRow<'_>>,
-    values: &[Bound],
-) -> Result<bool> {
-    let filters = match &condition.test {
-        If::NotExists => return Ok(row.is_none()),
-        If::Exists => return Ok(row.is_some()),
-        If::Columns(filters) => filters,
-    };
-    let mut holds = true;
-    for filter in filters {
-        let column = &plan.table.columns[filter.column];
-        let check = Check::of_condition(&filter.test, values, column)?;
-        let value = row.and_then(|row| row.value(&plan.table, filter.column));
-        holds &= check.holds(value.as_ref(), &column.ty, true);
-    }
-    Ok(holds)
 }
 
 /// One row per statement; of a plain node only what it would show.

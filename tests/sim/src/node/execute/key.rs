@@ -10,7 +10,8 @@ use super::super::plan::Test;
 use super::super::schema::{Column, Role};
 use super::super::store::{PartitionKey, RowKey, RowRange};
 use super::super::token::{partition_key, token_of};
-use super::{Result, in_values};
+use super::Result;
+use super::check::in_values;
 
 /// Keys that the INs of one statement may name.
 const PRODUCTS_MAX: usize = 10_000;

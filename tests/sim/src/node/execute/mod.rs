@@ -5,12 +5,16 @@
 
 mod aggregates;
 mod batch;
+mod check;
 mod collections;
 mod condition;
 mod conversion;
 mod functions;
 mod key;
 mod modify;
+mod page;
+mod position;
+mod scan;
 mod schema_change;
 mod select;
 mod views;
@@ -28,13 +32,11 @@ use bytes::Bytes;
 use self::functions::{RowView, Scope};
 use super::cluster::Cluster;
 use super::codec::{Bound, Consistency, Writer};
-use super::cql::Operator;
 use super::error::CqlError;
-use super::plan::{Metadata, Operand, Plan, Prepared, Test};
+use super::plan::{Metadata, Operand, Plan, Prepared, check_timeout};
 use super::route::Caller;
 use super::schema::Column;
 use super::tablets::Payload;
-use super::value::{CqlType, list_elements};
 
 type Result<T> = core::result::Result<T, CqlError>;
 
@@ -178,6 +180,13 @@ impl Cluster {
             })
             .collect();
         out.extend(computed?);
+        for operand in &prepared.timeouts {
+            match resolve(operand, &out) {
+                Bound::Value(bytes) => check_timeout(&bytes)?,
+                Bound::Null => return Err(CqlError::invalid("Timeout value cannot be null")),
+                Bound::Unset => {}
+            }
+        }
         Ok(out)
     }
 
@@ -222,111 +231,6 @@ fn key_value(operand: &Operand, values: &[Bound], column: &Column) -> Result<Byt
             "Invalid unset value for column {}",
             column.name
         ))),
-    }
-}
-
-/// A test with its values filled in.
-enum Check {
-    Compare(Operator, Option<Vec<u8>>),
-    In(Vec<Option<Vec<u8>>>),
-}
-
-impl Check {
-    fn new(test: &Test, values: &[Bound], column: &Column) -> Result<Self> {
-        Ok(match test {
-            Test::Compare(operator, operand) => {
-                let value = match resolve(operand, values) {
-                    Bound::Value(bytes) => {
-                        column.ty.check(&bytes, &column.name)?;
-                        Some(sort_key(&column.ty, &bytes))
-                    }
-                    Bound::Null => None,
-                    Bound::Unset => {
-                        let text = format!("Invalid unset value for column {}", column.name);
-                        return Err(CqlError::Invalid(text));
-                    }
-                };
-                Self::Compare(*operator, value)
-            }
-            Test::In(_) | Test::InMarker(_) => {
-                let elements = in_values(test, values, column)?;
-                Self::In(
-                    elements
-                        .iter()
-                        .map(|bytes| Some(sort_key(&column.ty, bytes)))
-                        .collect(),
-                )
-            }
-        })
-    }
-
-    /// As a condition: a list may name null, which is the absence of a value.
-    fn of_condition(test: &Test, values: &[Bound], column: &Column) -> Result<Self> {
-        let Test::In(operands) = test else {
-            return Self::new(test, values, column);
-        };
-        let elements: Result<Vec<Option<Vec<u8>>>> = operands
-            .iter()
-            .map(|operand| match resolve(operand, values) {
-                Bound::Null => Ok(None),
-                _ => {
-                    let bytes = key_value(operand, values, column)?;
-                    Ok(Some(sort_key(&column.ty, &bytes)))
-                }
-            })
-            .collect();
-        elements.map(Self::In)
-    }
-
-    /// `nulls_match`: in conditions `= null` tests for absence, in WHERE nothing equals null.
-    fn holds(&self, value: Option<&Bytes>, ty: &CqlType, nulls_match: bool) -> bool {
-        let value = value.map(|bytes| sort_key(ty, bytes));
-        match self {
-            Self::Compare(operator, expected) => match (value, expected) {
-                (Some(value), Some(expected)) => match operator {
-                    Operator::Equal => value == *expected,
-                    Operator::NotEqual => value != *expected,
-                    Operator::Less => value < *expected,
-                    Operator::LessOrEqual => value <= *expected,
-                    Operator::Greater => value > *expected,
-                    Operator::GreaterOrEqual => value >= *expected,
-                },
-                (None, None) => nulls_match && *operator == Operator::Equal,
-                _ => nulls_match && *operator == Operator::NotEqual,
-            },
-            Self::In(expected) => expected.contains(&value),
-        }
-    }
-}
-
-fn sort_key(ty: &CqlType, bytes: &[u8]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(bytes.len() + 2);
-    ty.put_sort_key(bytes, false, &mut key);
-    key
-}
-
-/// The values of an equality or an IN.
-fn in_values(test: &Test, values: &[Bound], column: &Column) -> Result<Vec<Bytes>> {
-    match test {
-        Test::Compare(_, operand) => Ok(vec![key_value(operand, values, column)?]),
-        Test::In(operands) => operands
-            .iter()
-            .map(|operand| key_value(operand, values, column))
-            .collect(),
-        Test::InMarker(at) => {
-            let refuse =
-                || CqlError::Invalid(format!("Invalid null value for IN({})", column.name));
-            let Some(Bound::Value(list)) = values.get(*at) else {
-                return Err(refuse());
-            };
-            let elements = list_elements(list).ok_or_else(refuse)?;
-            let elements: Option<Vec<Bytes>> = elements.into_iter().collect();
-            let elements = elements.ok_or_else(refuse)?;
-            for element in &elements {
-                column.ty.check(element, &column.name)?;
-            }
-            Ok(elements)
-        }
     }
 }
 

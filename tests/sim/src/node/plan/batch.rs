@@ -78,20 +78,21 @@ impl BatchPlan {
 
 impl Planner<'_> {
     pub(super) fn batch(&mut self, batch: TextBatch) -> Result<Plan> {
-        Self::timeout(&batch.using)?;
         if batch.using.ttl.is_some() {
             return Err(CqlError::invalid(
                 "Global TTL on the BATCH statement is not supported.",
             ));
         }
-        let mut timestamp = batch.using.timestamp;
+        let (mut timestamp, mut timeout) = (batch.using.timestamp, batch.using.timeout);
         let mut statements = Vec::with_capacity(batch.statements.len());
         let mut given = None;
         for statement in batch.statements {
-            // The batch's own marker belongs to the table of its first statement.
-            if let Some(term) = timestamp.take() {
+            // The batch's own markers belong to the table of its first statement.
+            if timestamp.is_some() || timeout.is_some() {
                 let table = self.writable(&statement.table)?;
-                given = Some(self.operand(&table, term, "[timestamp]", &CqlType::BIGINT)?);
+                given =
+                    self.attribute(&table, timestamp.take(), "[timestamp]", &CqlType::BIGINT)?;
+                self.timeout(&table, timeout.take())?;
             }
             statements.push(self.modify(statement)?);
         }

@@ -5,18 +5,28 @@
 
 use std::sync::Arc;
 
-use super::super::cql::{Condition, Relation, Subject};
+use super::super::cql::{Condition, Part, Relation, Selector, Subject};
 use super::super::error::CqlError;
-use super::super::schema::{Role, Table};
+use super::super::schema::{Column, Role, Table};
 use super::super::value::CqlType;
+use super::expression::Expression;
 use super::planner::Planner;
-use super::{Filter, Metadata, ModifyPlan, Result};
+use super::{Metadata, ModifyPlan, Result, Test};
 
 #[derive(Clone, Debug)]
 pub(crate) enum If {
     NotExists,
     Exists,
-    Columns(Vec<Filter>),
+    Columns(Vec<Tested>),
+}
+
+/// A condition on a column, or on a part of its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Tested {
+    pub(crate) column: usize,
+    /// How to come by the part, and the part as if it were a column.
+    pub(crate) part: Option<(Expression, Column)>,
+    pub(crate) test: Test,
 }
 
 /// The IF clause of a statement.
@@ -96,7 +106,7 @@ impl Planner<'_> {
             Condition::NotExists => (If::NotExists, all),
             Condition::Exists => (If::Exists, all),
             Condition::Columns(relations) => {
-                let filters: Result<Vec<Filter>> = relations
+                let filters: Result<Vec<Tested>> = relations
                     .into_iter()
                     .map(|relation| self.condition_on_column(table, relation))
                     .collect();
@@ -111,9 +121,13 @@ impl Planner<'_> {
         }))
     }
 
-    fn condition_on_column(&mut self, table: &Table, relation: Relation) -> Result<Filter> {
-        let Subject::Column(name) = relation.subject else {
-            return Err(CqlError::invalid("token() cannot be used in conditions"));
+    fn condition_on_column(&mut self, table: &Table, relation: Relation) -> Result<Tested> {
+        let (name, part) = match relation.subject {
+            Subject::Column(name) => (name, Part::Whole),
+            Subject::Part(name, part) => (name, part),
+            Subject::Tuple(_) | Subject::Token(_) => {
+                return Err(CqlError::invalid("Conditions are about single columns"));
+            }
         };
         let column = Self::column(table, &name)?;
         if column < table.key_len() {
@@ -121,7 +135,33 @@ impl Planner<'_> {
                 "PRIMARY KEY column '{name}' cannot have IF conditions"
             )));
         }
-        let test = self.comparison(table, column, relation.comparison)?;
-        Ok(Filter { column, test })
+        let part = self.tested_part(table, &name, part)?;
+        let tested = part
+            .as_ref()
+            .map_or(&table.columns[column], |(_, part)| part);
+        let test = self.comparison(table, tested, relation.comparison)?;
+        Ok(Tested { column, part, test })
+    }
+
+    fn tested_part(
+        &mut self,
+        table: &Table,
+        name: &str,
+        part: Part,
+    ) -> Result<Option<(Expression, Column)>> {
+        let of = Box::new(Selector::Column(name.to_owned()));
+        let selector = match part {
+            Part::Whole => return Ok(None),
+            Part::Element(key) => Selector::Element(of, key),
+            Part::Field(field) => Selector::Field(of, field),
+        };
+        let (expression, ty, shown) = self.selected(table, selector)?;
+        let column = Column {
+            id: 0,
+            name: shown,
+            ty,
+            role: Role::Regular,
+        };
+        Ok(Some((expression, column)))
     }
 }

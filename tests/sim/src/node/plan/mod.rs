@@ -10,6 +10,7 @@ mod expression;
 mod function;
 mod modify;
 mod planner;
+mod restrict;
 mod select;
 mod selection;
 
@@ -25,10 +26,11 @@ pub(crate) use self::function::{Aggregate, Function};
 pub(crate) use self::selection::Output;
 
 use self::planner::Planner;
+pub(crate) use self::planner::check_timeout;
 use super::codec::{Bound, Writer};
 use super::cql::{Operator, Parsed, SchemaStatement, parse};
 use super::error::CqlError;
-use super::schema::{Catalogue, Table};
+use super::schema::{Catalogue, Column, Table};
 use super::value::CqlType;
 
 type Result<T> = core::result::Result<T, CqlError>;
@@ -114,6 +116,18 @@ pub(crate) enum Test {
     Compare(Operator, Operand),
     In(Vec<Operand>),
     InMarker(usize),
+    /// With the type of what the collection is to contain.
+    Contains(Operand, CqlType),
+    ContainsKey(Operand, CqlType),
+}
+
+/// A test of several clustering columns together.
+#[derive(Clone, Debug)]
+pub(crate) struct TupleFilter {
+    pub(crate) columns: Vec<usize>,
+    /// The columns as if they were one.
+    pub(crate) tuple: Column,
+    pub(crate) test: Test,
 }
 
 #[derive(Debug)]
@@ -127,20 +141,30 @@ pub(crate) struct SelectPlan {
     /// Values of the leading clustering columns.
     pub(crate) prefix: Vec<Operand>,
     pub(crate) filters: Vec<Filter>,
+    pub(crate) tuples: Vec<TupleFilter>,
+    /// Rows are read that the result does not show.
+    pub(crate) filtering: bool,
+    /// One row per partition.
+    pub(crate) distinct: bool,
+    /// Key columns whose values tell groups apart.
+    pub(crate) group: Vec<usize>,
+    /// There is an ORDER BY.
+    pub(crate) ordered: bool,
     pub(crate) reversed: bool,
     pub(crate) limit: Option<Operand>,
     pub(crate) per_partition_limit: Option<Operand>,
 }
 
 impl SelectPlan {
-    /// Whether all rows become one.
+    /// Whether many rows become one.
     pub(crate) fn aggregates(&self) -> bool {
-        self.outputs.iter().any(Output::is_aggregate)
+        !self.group.is_empty() || self.outputs.iter().any(Output::is_aggregate)
     }
 
     /// Whether at most one row can come.
     pub(crate) fn is_single_row(&self) -> bool {
-        self.single_key().is_some() && self.prefix.len() == self.table.clustering_len
+        self.single_key().is_some()
+            && (self.distinct || self.prefix.len() == self.table.clustering_len)
     }
 
     /// The values of the partition key, if it is one partition.
@@ -217,6 +241,13 @@ pub(crate) enum Plan {
     Schema(Box<SchemaStatement>, Option<String>),
 }
 
+/// What planning found out about the values of a statement.
+struct Values {
+    variables: Vec<Variable>,
+    computed: Vec<Expression>,
+    timeouts: Vec<Operand>,
+}
+
 /// A planned statement with everything PREPARED tells about it.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -225,6 +256,8 @@ pub(crate) struct Prepared {
     pub(crate) variables: Vec<Variable>,
     /// Values that the statement computes, to stand after the bound ones.
     pub(crate) computed: Vec<Expression>,
+    /// Its timeouts, to be judged with the bound values.
+    pub(crate) timeouts: Vec<Operand>,
     /// Positions of the markers that bind the partition key; empty unless all of it is bound.
     pub(crate) key_markers: Vec<u16>,
 }
@@ -284,7 +317,11 @@ pub(crate) fn plan(
     let Parsed { statement, markers } = parse(text)?;
     let mut planner = Planner::new(catalogue, keyspace, plain, &markers);
     let plan = planner.statement(statement)?;
-    let (variables, computed) = planner
+    let Values {
+        variables,
+        computed,
+        timeouts,
+    } = planner
         .into_values()
         .ok_or_else(|| CqlError::invalid("a bind variable stands where none is supported"))?;
     let key_markers = key_markers(&plan);
@@ -293,6 +330,7 @@ pub(crate) fn plan(
         plan,
         variables,
         computed,
+        timeouts,
         key_markers,
     })
 }

@@ -22,7 +22,6 @@ impl Planner<'_> {
             relations,
             condition,
         } = modify;
-        Self::timeout(&using)?;
         let table = self.writable(&table)?;
         self.check_attributes(&table, &using, &condition)?;
         let verb = match kind {
@@ -38,6 +37,7 @@ impl Planner<'_> {
         // Markers are described in the order of the text, so that types are known whatever fails.
         let timestamp = self.attribute(&table, using.timestamp, "[timestamp]", &CqlType::BIGINT)?;
         let ttl = self.attribute(&table, using.ttl, "[ttl]", &CqlType::INT)?;
+        self.timeout(&table, using.timeout)?;
         let (action, mut keys) = self.action(&table, kind)?;
         let range = self.where_clause(&table, relations, &action, &mut keys)?;
         let (key, prefix) = split_key(&table, keys)?;
@@ -122,7 +122,7 @@ impl Planner<'_> {
                 let text = format!("Non PRIMARY KEY {name} found in where clause");
                 return Err(CqlError::Invalid(text));
             }
-            match self.comparison(table, column, comparison)? {
+            match self.comparison(table, &table.columns[column], comparison)? {
                 test @ (Test::Compare(Operator::Equal, _) | Test::In(_) | Test::InMarker(_)) => {
                     keys.push((column, test));
                 }

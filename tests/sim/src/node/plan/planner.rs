@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::super::codec::Bound;
-use super::super::cql::{
-    Comparison, Literal, Statement, TableName, Term, TypeName, Unsupported, Using,
-};
+use super::super::cql::{Comparison, Literal, Statement, TableName, Term, TypeName, Unsupported};
 use super::super::error::CqlError;
-use super::super::schema::{Catalogue, Table};
-use super::super::value::CqlType;
+use super::super::schema::{Catalogue, Column, Table};
+use super::super::value::{CqlType, Native, duration};
 use super::expression::{Expression, Place};
-use super::{Operand, Plan, Result, Test, Variable};
+use super::{Operand, Plan, Result, Test, Values, Variable};
 
 pub(super) struct Planner<'a> {
     pub(super) catalogue: &'a Catalogue,
@@ -19,6 +17,8 @@ pub(super) struct Planner<'a> {
     names: &'a [Option<String>],
     pub(super) variables: Vec<Option<Variable>>,
     computed: Vec<Expression>,
+    /// Timeouts that are known only with the values.
+    timeouts: Vec<Operand>,
 }
 
 impl<'a> Planner<'a> {
@@ -35,13 +35,18 @@ impl<'a> Planner<'a> {
             names,
             variables: vec![None; names.len()],
             computed: Vec::new(),
+            timeouts: Vec::new(),
         }
     }
 
-    /// The bind variables, if every one of them got a type, and the computed values.
-    pub(super) fn into_values(self) -> Option<(Vec<Variable>, Vec<Expression>)> {
+    /// What the values of the statement are, if every bind variable got a type.
+    pub(super) fn into_values(self) -> Option<Values> {
         let variables: Option<Vec<Variable>> = self.variables.into_iter().collect();
-        Some((variables?, self.computed))
+        Some(Values {
+            variables: variables?,
+            computed: self.computed,
+            timeouts: self.timeouts,
+        })
     }
 
     /// The type that a text means beside a table.
@@ -58,7 +63,11 @@ impl<'a> Planner<'a> {
             Statement::Modify(modify) => self.modify(modify).map(|plan| Plan::Modify(plan.into())),
             Statement::Batch(batch) => self.batch(batch),
             Statement::Use(name) => Ok(Plan::Use(name)),
-            Statement::Truncate(name) => Ok(Plan::Truncate(self.writable(&name)?)),
+            Statement::Truncate(name, using) => {
+                let table = self.writable(&name)?;
+                self.timeout(&table, using.timeout)?;
+                Ok(Plan::Truncate(table))
+            }
             Statement::Schema(statement) => Ok(Plan::Schema(
                 statement.into(),
                 self.keyspace.map(str::to_owned),
@@ -123,12 +132,15 @@ impl<'a> Planner<'a> {
                 .map(|value| Operand::Fixed(Bound::Value(value))),
             term => {
                 let expression = self.expression(Place { table, name }, term, ty)?;
-                self.computed.push(expression);
-                Ok(Operand::Computed(
-                    self.names.len() + self.computed.len() - 1,
-                ))
+                Ok(self.computed(expression))
             }
         }
+    }
+
+    /// An expression among the values that the statement computes.
+    pub(super) fn computed(&mut self, expression: Expression) -> Operand {
+        self.computed.push(expression);
+        Operand::Computed(self.names.len() + self.computed.len() - 1)
     }
 
     pub(super) fn describe(&mut self, table: &Table, at: usize, name: &str, ty: &CqlType) {
@@ -156,30 +168,26 @@ impl<'a> Planner<'a> {
             .transpose()
     }
 
-    /// Milliseconds only, nothing below.
-    pub(super) fn timeout(using: &Using) -> Result<()> {
-        let Some(Term::Literal(Literal::Duration(text))) = &using.timeout else {
-            return match using.timeout {
-                None => Ok(()),
-                Some(_) => Err(CqlError::invalid("USING TIMEOUT takes a duration constant")),
-            };
-        };
-        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        if matches!(unit, "ms" | "s" | "m" | "h") {
+    /// A timeout must be good, and may be bound.
+    pub(super) fn timeout(&mut self, table: &Table, term: Option<Term>) -> Result<()> {
+        let Some(term) = term else {
             return Ok(());
+        };
+        let ty = CqlType::Native(Native::Duration);
+        let operand = self.operand(table, term, "[timeout]", &ty)?;
+        if let Operand::Fixed(Bound::Value(bytes)) = &operand {
+            check_timeout(bytes)?;
         }
-        Err(CqlError::invalid(
-            "Timeout values must be expressed in milliseconds or greater",
-        ))
+        self.timeouts.push(operand);
+        Ok(())
     }
 
     pub(super) fn comparison(
         &mut self,
         table: &Table,
-        at: usize,
+        column: &Column,
         comparison: Comparison,
     ) -> Result<Test> {
-        let column = &table.columns[at];
         match comparison {
             Comparison::Compare(operator, term) => self
                 .operand(table, term, &column.name, &column.ty)
@@ -197,8 +205,49 @@ impl<'a> Planner<'a> {
                 self.describe(table, marker, &name, &CqlType::list(column.ty.clone()));
                 Ok(Test::InMarker(marker))
             }
+            Comparison::Contains(term) => {
+                let ty = match column.ty.thawed() {
+                    CqlType::List(element) | CqlType::Set(element) => element,
+                    CqlType::Map(_, value) => value,
+                    _ => return Err(no_collection("CONTAINS", column)),
+                };
+                let name = format!("value({})", column.name);
+                let operand = self.operand(table, term, &name, ty)?;
+                Ok(Test::Contains(operand, CqlType::clone(ty)))
+            }
+            Comparison::ContainsKey(term) => {
+                let CqlType::Map(ty, _) = column.ty.thawed() else {
+                    return Err(no_collection("CONTAINS KEY", column));
+                };
+                let name = format!("key({})", column.name);
+                let operand = self.operand(table, term, &name, ty)?;
+                Ok(Test::ContainsKey(operand, CqlType::clone(ty)))
+            }
         }
     }
+}
+
+/// Whole milliseconds, nothing below, nothing that a calendar would have to tell.
+pub(crate) fn check_timeout(bytes: &[u8]) -> Result<()> {
+    let refuse = |text: &str| Err(CqlError::invalid(text));
+    match duration::parse(bytes) {
+        None => refuse("Invalid timeout value"),
+        Some(timeout) if timeout.months != 0 || timeout.days != 0 => {
+            refuse("Timeout values cannot be expressed in days/months")
+        }
+        Some(timeout) if timeout.nanos % 1_000_000 != 0 => {
+            refuse("Timeout values cannot have granularity finer than milliseconds")
+        }
+        Some(timeout) if timeout.nanos < 0 => refuse("Timeout values must be non-negative"),
+        Some(_) => Ok(()),
+    }
+}
+
+fn no_collection(what: &str, column: &Column) -> CqlError {
+    CqlError::Invalid(format!(
+        "Cannot use {what} on non-collection column {}",
+        column.name
+    ))
 }
 
 fn unsupported(what: Unsupported) -> CqlError {

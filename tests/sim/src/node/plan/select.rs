@@ -1,20 +1,23 @@
-//! Planning of SELECT: result columns, which tests lead to rows and which only filter them.
+//! Planning of SELECT: its clauses one by one, and which of them go together.
 
-use std::sync::Arc;
-
-use super::super::cql::{Comparison, Operator, Relation, Select, Subject};
+use super::super::cql::{Comparison, Operator, Relation, Select, Subject, Term};
 use super::super::error::CqlError;
-use super::super::schema::{Role, Table};
+use super::super::schema::{Column, Role, Table};
 use super::super::value::CqlType;
+use super::expression::{Expression, Place};
 use super::planner::Planner;
-use super::{Bounds, Filter, Result, SelectPlan, Test};
+use super::restrict::restrict;
+use super::{Bounds, Filter, Operand, Output, Result, SelectPlan, Test, TupleFilter};
 
 impl Planner<'_> {
     pub(super) fn select(&mut self, select: Select) -> Result<SelectPlan> {
-        Self::timeout(&select.using)?;
         let table = self.table(&select.table)?;
         let (outputs, metadata) = self.outputs(&table, select.selectors)?;
-        let (filters, token_range) = self.relations(&table, select.relations)?;
+        let Relations {
+            filters,
+            tuples,
+            token_range,
+        } = self.relations(&table, select.relations)?;
         let limit = self.attribute(&table, select.limit, "[limit]", &CqlType::INT)?;
         let per_partition_limit = self.attribute(
             &table,
@@ -22,8 +25,14 @@ impl Planner<'_> {
             "[per_partition_limit]",
             &CqlType::INT,
         )?;
+        self.timeout(&table, select.using.timeout)?;
         let mut plan = SelectPlan {
             reversed: reversed(&table, &select.order)?,
+            ordered: !select.order.is_empty(),
+            distinct: select.distinct,
+            group: Vec::new(),
+            filtering: false,
+            tuples,
             table,
             outputs,
             metadata,
@@ -36,22 +45,25 @@ impl Planner<'_> {
         };
         if !plan.table.is_virtual {
             restrict(&mut plan, select.allow_filtering)?;
-            if !select.order.is_empty() && plan.key.is_none() {
+            if plan.ordered && plan.key.is_none() {
                 return Err(CqlError::invalid(
                     "ORDER BY is only supported when the partition key is restricted by an EQ or \
                      an IN.",
                 ));
             }
         }
+        plan.group = group(&plan, &select.group)?;
+        check_distinct(&plan)?;
+        if plan.per_partition_limit.is_some() && plan.aggregates() {
+            return Err(CqlError::invalid(
+                "PER PARTITION LIMIT is not allowed with aggregate queries.",
+            ));
+        }
         Ok(plan)
     }
 
-    fn relations(
-        &mut self,
-        table: &Table,
-        relations: Vec<Relation>,
-    ) -> Result<(Vec<Filter>, Bounds)> {
-        let (mut filters, mut token_range) = (Vec::new(), Vec::new());
+    fn relations(&mut self, table: &Table, relations: Vec<Relation>) -> Result<Relations> {
+        let mut out = Relations::default();
         for Relation {
             subject,
             comparison,
@@ -60,12 +72,19 @@ impl Planner<'_> {
             match subject {
                 Subject::Column(name) => {
                     let column = Self::column(table, &name)?;
-                    let test = self.comparison(table, column, comparison)?;
-                    if matches!(test, Test::Compare(Operator::NotEqual, _)) {
-                        let text = format!("Unsupported \"!=\" relation: {name} != ...");
-                        return Err(CqlError::Invalid(text));
-                    }
-                    filters.push(Filter { column, test });
+                    let test = self.comparison(table, &table.columns[column], comparison)?;
+                    check_operator(&test, &name)?;
+                    out.filters.push(Filter { column, test });
+                }
+                Subject::Tuple(names) => {
+                    let filter = self.tuple_filter(table, &names, comparison)?;
+                    check_operator(&filter.test, &filter.tuple.name)?;
+                    out.tuples.push(filter);
+                }
+                Subject::Part(name, _) => {
+                    return Err(CqlError::Invalid(format!(
+                        "Parts of {name} cannot be tested in WHERE by this node"
+                    )));
                 }
                 Subject::Token(columns) => {
                     check_token_columns(table, &columns)?;
@@ -74,12 +93,192 @@ impl Planner<'_> {
                     };
                     let name = "partition key token";
                     let operand = self.operand(table, term, name, &CqlType::BIGINT)?;
-                    token_range.push((operator, operand));
+                    out.token_range.push((operator, operand));
                 }
             }
         }
-        Ok((filters, token_range))
+        Ok(out)
     }
+
+    /// `(a, b) > (1, 2)`: the columns are compared as one tuple.
+    fn tuple_filter(
+        &mut self,
+        table: &Table,
+        names: &[String],
+        comparison: Comparison,
+    ) -> Result<TupleFilter> {
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let column = Self::column(table, name)?;
+            if !table.is_clustering(column) {
+                return Err(CqlError::Invalid(format!(
+                    "Multi-column relations can only be applied to clustering columns but was \
+                     applied to: {name}"
+                )));
+            }
+            columns.push(column);
+        }
+        let types = columns
+            .iter()
+            .map(|column| table.columns[*column].ty.clone());
+        let tuple = Column {
+            name: format!("({})", names.join(",")),
+            ty: CqlType::Tuple(types.collect()),
+            ..table.columns[columns[0]].clone()
+        };
+        let test = match comparison {
+            Comparison::Compare(operator, term) => {
+                Test::Compare(operator, self.tuple_operand(table, &columns, &tuple, term)?)
+            }
+            Comparison::In(terms) => {
+                let operands: Result<Vec<Operand>> = terms
+                    .into_iter()
+                    .map(|term| self.tuple_operand(table, &columns, &tuple, term))
+                    .collect();
+                Test::In(operands?)
+            }
+            other => self.comparison(table, &tuple, other)?,
+        };
+        Ok(TupleFilter {
+            columns,
+            tuple,
+            test,
+        })
+    }
+
+    /// A tuple written out has its parts named by their columns.
+    fn tuple_operand(
+        &mut self,
+        table: &Table,
+        columns: &[usize],
+        tuple: &Column,
+        term: Term,
+    ) -> Result<Operand> {
+        let Term::Tuple(terms) = term else {
+            return self.operand(table, term, &tuple.name, &tuple.ty);
+        };
+        if terms.len() != columns.len() {
+            return Err(CqlError::Invalid(format!(
+                "Expected {} elements in value tuple for {}, but got {}",
+                columns.len(),
+                tuple.name,
+                terms.len()
+            )));
+        }
+        let parts: Result<Vec<Expression>> = columns
+            .iter()
+            .zip(terms)
+            .map(|(column, term)| {
+                let Column { name, ty, .. } = &table.columns[*column];
+                self.expression(Place { table, name }, term, ty)
+            })
+            .collect();
+        Ok(self.computed(Expression::Fields(parts?)))
+    }
+}
+
+/// The tests of a WHERE clause by kind.
+#[derive(Default)]
+struct Relations {
+    filters: Vec<Filter>,
+    tuples: Vec<TupleFilter>,
+    token_range: Bounds,
+}
+
+fn check_operator(test: &Test, name: &str) -> Result<()> {
+    if matches!(test, Test::Compare(Operator::NotEqual, _)) {
+        let text = format!("Unsupported \"!=\" relation: {name} != ...");
+        return Err(CqlError::Invalid(text));
+    }
+    Ok(())
+}
+
+/// Positions of the columns of GROUP BY: key columns in their order, of which those that have one
+/// value anyway may be left out.
+fn group(plan: &SelectPlan, names: &[String]) -> Result<Vec<usize>> {
+    let table = &plan.table;
+    let single = |column: usize| match column.checked_sub(table.partition_len) {
+        Some(at) => at < plan.prefix.len(),
+        None => plan.single_key().is_some(),
+    };
+    let mut next = 0;
+    let mut group = Vec::with_capacity(names.len());
+    for name in names {
+        let column = Planner::column(table, name)?;
+        if column >= table.key_len() {
+            return Err(CqlError::Invalid(format!(
+                "Group by is currently only supported on the columns of the PRIMARY KEY, got {name}"
+            )));
+        }
+        while next < column && single(next) {
+            next += 1;
+        }
+        if next != column {
+            return Err(CqlError::Invalid(format!(
+                "Group by currently only support groups of columns following their declared order \
+                 in the PRIMARY KEY, got {name}"
+            )));
+        }
+        next = column + 1;
+        group.push(column);
+    }
+    if !group.is_empty() && next < table.partition_len && !(next..table.partition_len).all(single) {
+        return Err(CqlError::invalid(
+            "Group by must name all columns of the partition key",
+        ));
+    }
+    Ok(group)
+}
+
+/// SELECT DISTINCT is about partitions.
+fn check_distinct(plan: &SelectPlan) -> Result<()> {
+    if !plan.distinct {
+        return Ok(());
+    }
+    let table = &plan.table;
+    let shared = |column: &usize| {
+        matches!(
+            table.columns[*column].role,
+            Role::PartitionKey | Role::Static
+        )
+    };
+    let shown = plan.outputs.iter().map(|output| match output {
+        Output::Value(Expression::Column(column)) => Some(column),
+        _ => None,
+    });
+    for column in shown {
+        match column {
+            Some(column) if shared(column) => {}
+            Some(column) => {
+                return Err(CqlError::Invalid(format!(
+                    "SELECT DISTINCT queries must only request partition key columns and/or \
+                     static columns (not {})",
+                    table.columns[*column].name
+                )));
+            }
+            None => {
+                return Err(CqlError::invalid(
+                    "SELECT DISTINCT queries must only request partition key columns and/or \
+                     static columns",
+                ));
+            }
+        }
+    }
+    let restricted = !plan.prefix.is_empty()
+        || !plan.tuples.is_empty()
+        || plan.filters.iter().any(|filter| !shared(&filter.column));
+    if restricted {
+        return Err(CqlError::invalid(
+            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or \
+             static columns.",
+        ));
+    }
+    if plan.per_partition_limit.is_some() {
+        return Err(CqlError::invalid(
+            "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether ORDER BY asks for the opposite of the stored order.
@@ -105,82 +304,6 @@ fn reversed(table: &Table, order: &[(String, bool)]) -> Result<bool> {
         }
     }
     Ok(reversed.unwrap_or(false))
-}
-
-/// Moves the tests that lead to rows out of the filters; the rest must be allowed.
-fn restrict(plan: &mut SelectPlan, allow_filtering: bool) -> Result<()> {
-    const REFUSAL: &str = "Cannot execute this query as it might involve data filtering and thus \
-                           may have unpredictable performance. If you want to execute this query \
-                           despite the performance unpredictability, use ALLOW FILTERING";
-    let table = Arc::clone(&plan.table);
-    let selects = |filter: &Filter, column: usize| {
-        filter.column == column
-            && matches!(
-                filter.test,
-                Test::Compare(Operator::Equal, _) | Test::In(_) | Test::InMarker(_)
-            )
-    };
-    let key: Option<Vec<usize>> = (0..table.partition_len)
-        .map(|column| {
-            plan.filters
-                .iter()
-                .position(|filter| selects(filter, column))
-        })
-        .collect();
-    let mut key_filters = false;
-    if let Some(positions) = key {
-        plan.key = Some(
-            positions
-                .iter()
-                .map(|at| plan.filters[*at].test.clone())
-                .collect(),
-        );
-        remove(&mut plan.filters, positions);
-        let mut used = Vec::new();
-        for column in table.partition_len..table.key_len() {
-            let at = plan.filters.iter().position(|filter| {
-                filter.column == column && matches!(filter.test, Test::Compare(Operator::Equal, _))
-            });
-            let Some(at) = at else { break };
-            if let Test::Compare(_, operand) = &plan.filters[at].test {
-                plan.prefix.push(operand.clone());
-                used.push(at);
-            }
-        }
-        remove(&mut plan.filters, used);
-    } else {
-        key_filters = !plan.filters.is_empty();
-    }
-    // An IN lets the next clustering column be restricted as well.
-    let listed = |column: usize| {
-        plan.filters.iter().any(|filter| {
-            filter.column == column && matches!(filter.test, Test::In(_) | Test::InMarker(_))
-        })
-    };
-    let mut last = table.partition_len + plan.prefix.len();
-    while listed(last) {
-        last += 1;
-    }
-    let beyond = plan
-        .filters
-        .iter()
-        .any(|filter| filter.column > last || filter.column >= table.key_len());
-    let is_indexed = |filter: &Filter| {
-        table.index_of(filter.column).is_some()
-            && matches!(filter.test, Test::Compare(Operator::Equal, _))
-    };
-    let by_index = plan.filters.iter().any(is_indexed) && plan.filters.len() == 1;
-    if (key_filters || beyond) && !by_index && !allow_filtering {
-        return Err(CqlError::invalid(REFUSAL));
-    }
-    Ok(())
-}
-
-fn remove(filters: &mut Vec<Filter>, mut positions: Vec<usize>) {
-    positions.sort_unstable();
-    for at in positions.into_iter().rev() {
-        filters.remove(at);
-    }
 }
 
 fn check_token_columns(table: &Table, columns: &[String]) -> Result<()> {

@@ -75,7 +75,7 @@ impl Planner<'_> {
         }
     }
 
-    fn selected(&mut self, table: &Table, selector: Selector) -> Result<Named> {
+    pub(super) fn selected(&mut self, table: &Table, selector: Selector) -> Result<Named> {
         match selector {
             Selector::Column(name) => {
                 let at = Self::column(table, &name)?;
