@@ -11,7 +11,7 @@ use crate::conn::ConnectionLimits;
 use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
 use crate::conn::framer::FrameLimits;
-use crate::error::{ConfigProblem, Error, ErrorKind};
+use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
 use crate::routing::{Policy, PortRange};
 use crate::sync::Shared;
 use crate::target::{Endpoint, Name};
@@ -307,7 +307,8 @@ fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
             Ok(port) => (host, port.get()),
             Err(_) => {
                 return Err(contact_point(&alloc::format!(
-                    "{point:?} has no valid port"
+                    "{} has no valid port",
+                    Quoted(point)
                 )));
             }
         },
@@ -316,7 +317,8 @@ fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if host.is_empty() || !host.chars().all(valid) {
         return Err(contact_point(&alloc::format!(
-            "{point:?} is not HOST or HOST:PORT"
+            "{} is not HOST or HOST:PORT",
+            Quoted(point)
         )));
     }
     Ok(Endpoint::Name {

@@ -194,6 +194,8 @@ enum Detail {
 
 impl Error {
     /// An error of this kind; nothing was applied.
+    #[cold]
+    #[inline(never)]
     pub const fn new(kind: ErrorKind) -> Self {
         Self {
             kind,
@@ -205,6 +207,8 @@ impl Error {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn detailed(kind: ErrorKind, detail: Detail) -> Self {
         Self {
             detail: Some(Shared::new(detail)),
@@ -213,50 +217,47 @@ impl Error {
     }
 
     /// An error frame of the server.
+    #[cold]
+    #[inline(never)]
     pub fn from_server(error: ServerError) -> Self {
         let applied = applied(error.code);
         Self {
             applied,
-            detail: Some(Shared::new(Detail::Server(error.clone()))),
-            ..Self::new(ErrorKind::Server(error.code))
+            ..Self::detailed(ErrorKind::Server(error.code), Detail::Server(error))
         }
     }
 
     /// The same with a text that explains it.
     pub fn with_text(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Self {
-            detail: Some(Shared::new(Detail::Text(text.into()))),
-            ..Self::new(kind)
-        }
+        Self::detailed(kind, Detail::Text(text.into()))
     }
 
     /// Values that cannot be bound; nothing was sent.
+    #[cold]
+    #[inline(never)]
     pub fn bind(error: BindError) -> Self {
-        Self {
-            detail: Some(Shared::new(Detail::Bind(error))),
-            ..Self::new(ErrorKind::Encode(EncodeFailure::Value))
-        }
+        Self::detailed(ErrorKind::Encode(EncodeFailure::Value), Detail::Bind(error))
     }
 
     /// A row that cannot be decoded.
+    #[cold]
+    #[inline(never)]
     pub fn row(error: RowError) -> Self {
-        Self {
-            detail: Some(Shared::new(Detail::Row(error))),
-            ..Self::new(ErrorKind::Decode(DecodeFailure::Value))
-        }
+        Self::detailed(ErrorKind::Decode(DecodeFailure::Value), Detail::Row(error))
     }
 
     /// A broken invariant of this crate.
+    #[cold]
+    #[inline(never)]
     pub fn bug(what: &'static str) -> Self {
         Self::with_text(ErrorKind::Bug, what)
     }
 
     /// No node could be reached; `causes` are the last errors of those tried.
+    #[cold]
+    #[inline(never)]
     pub fn unreachable(causes: Vec<Self>) -> Self {
-        Self {
-            detail: Some(Shared::new(Detail::History(causes))),
-            ..Self::new(ErrorKind::Unreachable)
-        }
+        Self::detailed(ErrorKind::Unreachable, Detail::History(causes))
     }
 
     /// The same error, marked as possibly applied or not.
@@ -489,18 +490,24 @@ impl fmt::Debug for Error {
 impl core::error::Error for Error {}
 
 impl From<LinkError> for Error {
+    #[cold]
+    #[inline(never)]
     fn from(error: LinkError) -> Self {
         Self::new(ErrorKind::Link(error))
     }
 }
 
 impl From<PeerMisbehaved> for Error {
+    #[cold]
+    #[inline(never)]
     fn from(how: PeerMisbehaved) -> Self {
         Self::new(ErrorKind::PeerMisbehaved(how))
     }
 }
 
 impl From<EncodeError> for Error {
+    #[cold]
+    #[inline(never)]
     fn from(error: EncodeError) -> Self {
         Self::detailed(
             ErrorKind::Encode(EncodeFailure::Request),
@@ -510,11 +517,37 @@ impl From<EncodeError> for Error {
 }
 
 impl From<ParseError> for Error {
+    #[cold]
+    #[inline(never)]
     fn from(error: ParseError) -> Self {
         Self::detailed(
             ErrorKind::Decode(DecodeFailure::Response),
             Detail::Parse(error),
         )
+    }
+}
+
+/// A text from outside in an error or warning: between quotes, and without a way to end the line
+/// or to turn the reading direction. In place of `Debug`, whose tables of printable characters
+/// are larger than all texts of this crate.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            if c.is_control() || turns {
+                write!(f, "\\u{{{:x}}}", u32::from(c))?;
+                continue;
+            }
+            if matches!(c, '"' | '\\') {
+                f.write_char('\\')?;
+            }
+            f.write_char(c)?;
+        }
+        f.write_char('"')
     }
 }
 

@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 use core::borrow::Borrow;
+use core::cmp::Ordering;
 
 /// Values by key, in the order of their keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +121,10 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.entries
-            .binary_search_by(|(held, _)| held.borrow().cmp(key))
+        search(self.entries.len(), &|at| match self.entries.get(at) {
+            Some((held, _)) => held.borrow().cmp(key),
+            None => Ordering::Greater,
+        })
     }
 }
 
@@ -141,6 +144,69 @@ impl<K, V> IntoIterator for SortedMap<K, V> {
 
     fn into_iter(self) -> Self::IntoIter {
         self.entries.into_iter()
+    }
+}
+
+/// A binary search over the places below `len`, once for all types.
+#[inline(never)]
+fn search(len: usize, compare: &dyn Fn(usize) -> Ordering) -> Result<usize, usize> {
+    let (mut start, mut end) = (0, len);
+    while start < end {
+        let middle = start + (end - start) / 2;
+        match compare(middle) {
+            Ordering::Less => start = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => end = middle,
+        }
+    }
+    Err(start)
+}
+
+/// Sorts any number, for the control plane; equals may change places. It takes n log n steps at
+/// most, and the work is done by one function for all types: each sort of the library is four
+/// kilobytes of code.
+pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    heap_sort(items.len(), &mut |step| match step {
+        HeapStep::IsLess(a, b) => compare(&items[a], &items[b]).is_lt(),
+        HeapStep::Swap(a, b) => {
+            items.swap(a, b);
+            true
+        }
+    });
+}
+
+/// What a heap sort asks of the items that it does not see.
+enum HeapStep {
+    IsLess(usize, usize),
+    Swap(usize, usize),
+}
+
+#[inline(never)]
+fn heap_sort(len: usize, step: &mut dyn FnMut(HeapStep) -> bool) {
+    // First each inner node is sifted down, from the last to the root; then the root, the greatest,
+    // goes behind the heap again and again.
+    for turn in (0..len + len / 2).rev() {
+        let (mut node, end) = match turn.checked_sub(len) {
+            Some(inner) => (inner, len),
+            None => {
+                step(HeapStep::Swap(0, turn));
+                (0, turn)
+            }
+        };
+        loop {
+            let mut child = 2 * node + 1;
+            if child >= end {
+                break;
+            }
+            if child + 1 < end && step(HeapStep::IsLess(child, child + 1)) {
+                child += 1;
+            }
+            if !step(HeapStep::IsLess(node, child)) {
+                break;
+            }
+            step(HeapStep::Swap(node, child));
+            node = child;
+        }
     }
 }
 
@@ -173,6 +239,28 @@ mod tests {
                 sort_few(&mut items, |item| item.0);
                 assert_eq!(items, expected);
             }
+        }
+    }
+
+    #[test]
+    fn many_are_sorted() {
+        // All sequences of up to six of four keys, and longer ones by chance.
+        for len in 0..=6 {
+            for code in 0..4_usize.pow(len) {
+                let mut items: Vec<_> = (0..len).map(|at| code / 4_usize.pow(at) % 4).collect();
+                let mut expected = items.clone();
+                expected.sort_unstable();
+                sort_by(&mut items, Ord::cmp);
+                assert_eq!(items, expected);
+            }
+        }
+        let mut rng = crate::rng::SmallRng::from_seed(7);
+        for len in (7..400).step_by(13) {
+            let mut items: Vec<_> = (0..len).map(|_| rng.below(300)).collect();
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            sort_by(&mut items, Ord::cmp);
+            assert_eq!(items, expected);
         }
     }
 

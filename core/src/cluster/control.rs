@@ -136,17 +136,15 @@ impl Control {
         }
     }
 
-    pub(super) fn next_at(&self) -> impl Iterator<Item = Instant> {
-        let held = self.held().is_some() && self.discovery.is_none();
-        let due = [
-            self.topology.due(),
-            self.schema.due(),
-            Some(self.periodic_at).filter(|at| *at != Instant::FAR_FUTURE),
-        ];
-        let due = due.into_iter().flatten().filter(move |_| held);
-        let vacant = matches!(self.role, Role::Vacant(_));
-        let retry = self.backoff.retry_at().filter(move |_| vacant);
-        due.chain(retry)
+    pub(super) fn next_at(&self, consider: &mut dyn FnMut(Option<Instant>)) {
+        if self.held().is_some() && self.discovery.is_none() {
+            consider(self.topology.due());
+            consider(self.schema.due());
+            consider(Some(self.periodic_at).filter(|at| *at != Instant::FAR_FUTURE));
+        }
+        if matches!(self.role, Role::Vacant(_)) {
+            consider(self.backoff.retry_at());
+        }
     }
 
     fn schedules(&mut self, scope: Scope) -> impl Iterator<Item = &mut Schedule> {

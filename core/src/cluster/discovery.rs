@@ -10,6 +10,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
+use bytes::BytesMut;
+
 use super::found::Found;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, LimitField};
@@ -251,9 +253,10 @@ pub(super) fn query_body(
     parameters: QueryParameters<'_>,
     version: ProtocolVersion,
 ) -> Result<Vec<u8>, EncodeError> {
-    let mut body = Vec::new();
+    // Through the kind of buffer that the data plane writes into: its code is there already.
+    let mut body = BytesMut::new();
     Query { text, parameters }.put(version, &mut body)?;
-    Ok(body)
+    Ok(body.to_vec())
 }
 
 fn is_too_long(error: &Error) -> bool {

@@ -21,7 +21,7 @@ use super::warnings::Warnings;
 use super::{Assignment, ConnectionId, Input, Output, QuestionId, SettleId, TabletNews};
 use crate::config::Config;
 use crate::conn::extensions::Agreed;
-use crate::error::{ConfigProblem, Error, ErrorKind};
+use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
 use crate::rng::SmallRng;
 use crate::routing::{NodeIdx, TabletStore, View};
 use crate::sync::Shared;
@@ -123,10 +123,10 @@ impl Engine {
         seed: u64,
         now: Instant,
     ) -> Self {
-        let mut rng = SmallRng::from_seed(seed);
+        let rng = SmallRng::from_seed(seed);
         let timeouts = &config.timeouts;
         let (base, max) = (timeouts.reconnect_base, timeouts.reconnect_max);
-        let mut catalog = Catalog::new(&config.limits, rng.next_u64());
+        let mut catalog = Catalog::new(&config.limits);
         let mut engine = Self {
             published: Shared::new(catalog.writer.view()),
             catalog,
@@ -163,7 +163,7 @@ impl Engine {
         match engine.config.keyspace.as_deref() {
             Some(name) if !is_keyspace_name(name) => {
                 let kind = ErrorKind::Config(ConfigProblem::Keyspace);
-                engine.fail(Error::with_text(kind, alloc::format!("{name:?}")));
+                engine.fail(Error::with_text(kind, alloc::format!("{}", Quoted(name))));
             }
             _ => engine.start_contact(now),
         }
@@ -230,16 +230,24 @@ impl Engine {
         if self.phase == Phase::Over {
             return None;
         }
-        let contact = self.contact.iter().filter_map(Contact::next_at);
-        let pools = self.pools.values().flat_map(Pool::next_at);
-        let grace = self.config.timeouts.control;
-        contact
-            .chain(pools)
-            .chain(self.control.next_at())
-            .chain(self.settle.next_at(grace))
-            .chain(self.recontact_at())
-            .filter(|at| *at > self.walked_at)
-            .min()
+        let mut next = None;
+        let mut consider = |at: Option<Instant>| {
+            if let Some(at) = at
+                && at > self.walked_at
+                && next.is_none_or(|next| at < next)
+            {
+                next = Some(at);
+            }
+        };
+        consider(self.contact.as_ref().and_then(Contact::next_at));
+        for pool in self.pools.values() {
+            pool.next_at(&mut consider);
+        }
+        self.control.next_at(&mut consider);
+        self.settle
+            .next_at(self.config.timeouts.control, &mut consider);
+        consider(self.recontact_at());
+        next
     }
 
     fn advance(&mut self, now: Instant) {

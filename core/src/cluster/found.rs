@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::discovery::SystemTable;
 use super::rows::{address, read_rows, text, text_pairs, texts, uuid};
 use crate::conn::Answer;
-use crate::error::Error;
+use crate::error::{Error, Quoted};
 use crate::routing::{KeyspaceConsistency, Partitioner, ReplicationStrategy};
 use crate::wire::Dialect;
 
@@ -122,18 +122,30 @@ impl Found {
             "release_version",
         ];
         let owned = |cell| text(cell).map(String::from).unwrap_or_default();
-        read_rows(answer, dialect, names, |cells| {
-            let [host_id, dc, rack, rpc, broadcast, tokens, facts @ ..] = cells;
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[
+                host_id,
+                dc,
+                rack,
+                rpc,
+                broadcast,
+                tokens,
+                cluster_name,
+                partitioner,
+                release_version,
+            ] = cells
+            else {
+                return;
+            };
             let broadcast = address(broadcast);
             match node_row(host_id, dc, rack, rpc, broadcast, tokens) {
                 Ok(row) => self.local = Some(row),
                 Err(missing) => self.warnings.push(format!("system.local has no {missing}")),
             }
-            let [cluster_name, partitioner, release_version] = facts.map(owned);
             self.facts = ClusterFacts {
-                cluster_name,
-                partitioner,
-                release_version,
+                cluster_name: owned(cluster_name),
+                partitioner: owned(partitioner),
+                release_version: owned(release_version),
             };
         })
     }
@@ -151,8 +163,10 @@ impl Found {
             "rpc_address",
             "tokens",
         ];
-        read_rows(answer, dialect, names, |cells| {
-            let [peer, host_id, dc, rack, rpc, tokens] = cells;
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[peer, host_id, dc, rack, rpc, tokens] = cells else {
+                return;
+            };
             let peer = address(peer);
             let row = node_row(host_id, dc, rack, rpc, peer, tokens);
             let row = row.and_then(|row| match row.address() {
@@ -176,8 +190,9 @@ impl Found {
         answer: &Answer,
         dialect: &Dialect,
     ) -> Result<Option<Box<[u8]>>, Error> {
-        read_rows(answer, dialect, ["keyspace_name", "replication"], |cells| {
-            let [name, replication] = cells;
+        let names = ["keyspace_name", "replication"];
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[name, replication] = cells else { return };
             if let Some(name) = text(name) {
                 let strategy = ReplicationStrategy::from_options(text_pairs(replication));
                 self.keyspaces.push((name.into(), strategy));
@@ -191,13 +206,19 @@ impl Found {
         dialect: &Dialect,
     ) -> Result<Option<Box<[u8]>>, Error> {
         let names = ["keyspace_name", "consistency", "initial_tablets"];
-        read_rows(answer, dialect, names, |[name, consistency, tablets]| {
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[name, consistency, tablets] = cells else {
+                return;
+            };
             let Some(name) = text(name) else { return };
             let consistency = match text(consistency) {
                 None | Some("eventual") => KeyspaceConsistency::Eventual,
                 Some("global") => KeyspaceConsistency::Strong,
                 Some(other) => {
-                    let text = format!("keyspace {name} has consistency {other:?}: not known");
+                    let text = format!(
+                        "keyspace {name} has consistency {}: not known",
+                        Quoted(other)
+                    );
                     self.warnings.push(text);
                     KeyspaceConsistency::Eventual
                 }
@@ -217,7 +238,8 @@ impl Found {
         name_column: &str,
     ) -> Result<Option<Box<[u8]>>, Error> {
         let names = ["keyspace_name", name_column, "id"];
-        read_rows(answer, dialect, names, |[keyspace, name, id]| {
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[keyspace, name, id] = cells else { return };
             if let (Some(keyspace), Some(name)) = (text(keyspace), text(name)) {
                 self.tables.push(TableRow {
                     keyspace: keyspace.into(),
@@ -234,8 +256,13 @@ impl Found {
         dialect: &Dialect,
     ) -> Result<Option<Box<[u8]>>, Error> {
         let names = ["keyspace_name", "table_name", "partitioner"];
-        read_rows(answer, dialect, names, |cells| {
-            if let [Some(keyspace), Some(name), Some(class)] = cells.map(text) {
+        read_rows(answer, dialect, &names, &mut |cells| {
+            let &[keyspace, name, class] = cells else {
+                return;
+            };
+            if let (Some(keyspace), Some(name), Some(class)) =
+                (text(keyspace), text(name), text(class))
+            {
                 let partitioner = Partitioner::from_class_name(class);
                 self.partitioners
                     .insert((keyspace.into(), name.into()), partitioner);

@@ -15,7 +15,7 @@ use super::engine::{Engine, Owner, Phase};
 use super::found::Found;
 use super::pool::Pool;
 use super::schema::Place;
-use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
+use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, Quoted};
 use crate::routing::{NodeIdx, NodesChange};
 use crate::time::Instant;
 use crate::wire::Reader;
@@ -165,7 +165,7 @@ impl Engine {
                 self.control.note_change(Scope::SCHEMA, now, &mut self.rng);
             }
             Ok(Event::ClientRoutesChange { .. }) => {}
-            Ok(Event::Other { name, .. }) => self.warn(format!("unknown event {name:?}")),
+            Ok(Event::Other { name, .. }) => self.warn(format!("unknown event {}", Quoted(name))),
             Err(error) => self.warn(format!("an event cannot be read: {error}")),
         }
     }

@@ -292,16 +292,12 @@ impl Pool {
     }
 
     /// When [`Pool::next_connect`] may have something to say without anything having happened.
-    pub(super) fn next_at(&self) -> impl Iterator<Item = Instant> {
-        let is_lacking = self.occupied() < self.wanted();
-        [
-            self.backoff.retry_at(),
-            self.blind.paused_until,
-            self.steer.rests_until,
-        ]
-        .into_iter()
-        .flatten()
-        .filter(move |_| is_lacking)
+    pub(super) fn next_at(&self, consider: &mut dyn FnMut(Option<Instant>)) {
+        if self.occupied() < self.wanted() {
+            consider(self.backoff.retry_at());
+            consider(self.blind.paused_until);
+            consider(self.steer.rests_until);
+        }
     }
 
     /// Connections that take requests, and their shards.

@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use bytes::BytesMut;
+
 use super::ConnectionId;
 use super::control::{EVENTS, Role};
 use super::discovery::{Discovery, Scope, SystemTable, query_body};
@@ -52,13 +54,13 @@ impl Engine {
         }
         self.control.role = Role::Registering(id);
         self.control.since = now;
-        let mut body = Vec::new();
+        let mut body = BytesMut::new();
         let register = Register { events: EVENTS };
         let written = self
             .version_of(id)
             .map(|version| register.put(version, &mut body));
         match written {
-            Some(Ok(())) => self.ask(id, Purpose::Register, Opcode::Register, body),
+            Some(Ok(())) => self.ask(id, Purpose::Register, Opcode::Register, body.to_vec()),
             _ => self.control.role = Role::Vacant(now),
         }
     }
@@ -290,12 +292,12 @@ impl Engine {
 
 fn read_versions(answer: &Answer, dialect: &Dialect, is_local: bool) -> Result<PollAnswer, Error> {
     let mut versions = Vec::new();
-    read_rows(
-        answer,
-        dialect,
-        ["host_id", "schema_version"],
-        |[host_id, version]| versions.push((uuid(host_id), uuid(version))),
-    )?;
+    let names = ["host_id", "schema_version"];
+    read_rows(answer, dialect, &names, &mut |cells| {
+        if let &[host_id, version] = cells {
+            versions.push((uuid(host_id), uuid(version)));
+        }
+    })?;
     if is_local {
         return Ok(PollAnswer::Local(
             versions.first().and_then(|(_, version)| *version),

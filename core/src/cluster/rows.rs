@@ -28,30 +28,34 @@ pub(super) fn parse_answer<'a>(
     }
 }
 
-/// Calls `take` for each row with the cells of the named columns; gives the place of the next page.
-pub(super) fn read_rows<'a, const N: usize>(
+/// Calls `take` for each row with the cells of the named columns, in the order of the names; gives
+/// the place of the next page.
+///
+/// One function for all tables: the control plane may call through a pointer, and must be small.
+pub(super) fn read_rows<'a>(
     answer: &'a Answer,
     dialect: &Dialect,
-    names: [&str; N],
-    mut take: impl FnMut([Option<&'a [u8]>; N]),
+    names: &[&str],
+    take: &mut dyn FnMut(&[Option<&'a [u8]>]),
 ) -> Result<Option<Box<[u8]>>, Error> {
     let Response::Result(ResultBody::Rows(rows)) = parse_answer(answer, dialect)? else {
         return Err(PeerMisbehaved::UnexpectedFrame.into());
     };
     let columns = rows.metadata.columns.unwrap_or_default();
     // For each column of the answer, which of the wanted it is.
-    let wanted: Vec<Option<usize>> = columns
-        .iter()
-        .map(|column| names.iter().position(|name| *name == column.name))
-        .collect();
+    let mut wanted: Vec<Option<usize>> = Vec::new();
+    for column in columns {
+        wanted.push(names.iter().position(|name| *name == column.name));
+    }
+    let mut cells = alloc::vec![None; names.len()];
     for row in rows.content {
-        let mut cells = [None; N];
+        cells.fill(None);
         for (place, cell) in wanted.iter().zip(row?.cells()) {
             if let Some(slot) = place.and_then(|place| cells.get_mut(place)) {
                 *slot = cell;
             }
         }
-        take(cells);
+        take(&cells);
     }
     Ok(rows.metadata.paging_state.map(Box::from))
 }

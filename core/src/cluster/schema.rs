@@ -4,7 +4,7 @@
 //! node that was reached through a contact point keeps that endpoint for as long as its own row
 //! names the same address as it did then, so that 127.0.0.1 or a relay's name goes on to work.
 
-use crate::sorted::SortedMap;
+use crate::sorted::{SortedMap, sort_by};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,14 +60,14 @@ pub(super) struct Place {
 }
 
 impl Catalog {
-    pub(super) fn new(limits: &Limits, seed: u64) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         let limits = RoutingLimits {
             nodes_max: usize::from(limits.nodes),
             tablet_bytes_max: limits.tablet_bytes,
             ..RoutingLimits::default()
         };
         Self {
-            writer: ViewWriter::new(limits, seed),
+            writer: ViewWriter::new(limits),
             facts: ClusterFacts::default(),
             keyspaces: Vec::new(),
             port: crate::config::DEFAULT_PORT,
@@ -212,7 +212,7 @@ impl Catalog {
             };
             keyspaces.push((spec, tables));
         }
-        self.keyspaces.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        sort_by(&mut self.keyspaces, |a, b| a.name.cmp(&b.name));
         self.writer.set_schema(keyspaces);
     }
 

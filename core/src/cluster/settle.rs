@@ -194,15 +194,16 @@ impl Settle {
         waiting.into_iter().map(|waiter| waiter.id).collect()
     }
 
-    pub(super) fn next_at(&self, grace: Duration) -> impl Iterator<Item = Instant> {
-        let poll = self
-            .next_poll_at
-            .filter(|_| self.poll.is_none() && self.is_polled_for());
-        let deadlines = self.waiting.iter().map(move |waiter| match waiter.state {
-            WaiterState::New | WaiterState::Polling => waiter.deadline,
-            _ => waiter.deadline.saturating_add(grace),
-        });
-        poll.into_iter().chain(deadlines)
+    pub(super) fn next_at(&self, grace: Duration, consider: &mut dyn FnMut(Option<Instant>)) {
+        if self.poll.is_none() && self.is_polled_for() {
+            consider(self.next_poll_at);
+        }
+        for waiter in &self.waiting {
+            consider(Some(match waiter.state {
+                WaiterState::New | WaiterState::Polling => waiter.deadline,
+                _ => waiter.deadline.saturating_add(grace),
+            }));
+        }
     }
 
     fn is_polled_for(&self) -> bool {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::engine::Engine;
 pub use super::schema::KeyspaceSummary;
 use crate::routing::{NodeIdx, TabletStats};
+use crate::sorted::sort_by;
 
 /// Figures since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Engine {
         let known = topology.node(node)?;
         let shard = |(_, shard): (_, Option<crate::routing::ShardIdx>)| Some(shard?.value());
         let mut shards_connected: Vec<u16> = pool.open().filter_map(shard).collect();
-        shards_connected.sort_unstable();
+        sort_by(&mut shards_connected, Ord::cmp);
         shards_connected.dedup();
         Some(NodeStatus {
             node,

@@ -1,14 +1,14 @@
-//! The handshake of one connection as typed states:
+//! The handshake of one connection:
 //! OPTIONS → SUPPORTED → STARTUP → (AUTHENTICATE) → (REGISTER) → ready.
 //!
-//! Each state is a struct that consumes itself. Only the frame it waits for has a way through; an
+//! Only the frame that a state waits for has a way through, in one `match`; an
 //! ERROR becomes [`ErrorKind::Server`], anything else is [`PeerMisbehaved`] or
 //! [`PeerIncompatible`]. Requests are numbered by stream id (0, 1, 2, ..), so an answer to an
 //! earlier step cannot be taken for one to a later step.
 //!
 //! Compressed replies are not expected: compression is not asked for yet.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -18,9 +18,11 @@ use super::auth::Authenticator;
 use super::extensions::{Agreed, Offer, TabletsRouting, key};
 use crate::error::{Error, ErrorKind, PeerIncompatible, PeerMisbehaved};
 use crate::sync::Shared;
-use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup, put_request};
+use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup};
 use crate::wire::response::{AuthChallenge, Authenticate, ErrorCode, ServerError, Supported};
-use crate::wire::{Dialect, Flags, FrameHeader, Opcode, ProtocolVersion, Reader};
+use crate::wire::{
+    Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, put_frame,
+};
 
 /// What every connection of a session says in its handshake.
 #[derive(Clone)]
@@ -78,26 +80,41 @@ pub struct Negotiation {
     config: Shared<HandshakeConfig>,
     /// The stream of the request that is under way.
     stream: i16,
-    state: State,
+    expected: Expected,
+    /// What is agreed so far.
+    agreed: Agreed,
 }
 
-#[derive(Debug)]
-enum State {
-    Options(ExpectSupported),
-    Startup(ExpectReady),
-    Auth(ExpectAuthSuccess),
-    Register(ExpectRegistered),
+/// What the request under way is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// OPTIONS was sent.
+    Supported,
+    /// STARTUP was sent.
+    ReadyOrAuthenticate,
+    /// AUTH_RESPONSE was sent.
+    AuthSuccess,
+    /// REGISTER was sent.
+    Registered,
 }
 
 impl Negotiation {
     /// Begins a handshake; appends OPTIONS to `output`.
     pub fn start(config: Shared<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
+        let agreed = Agreed {
+            version: config.version,
+            tablets: TabletsRouting::Off,
+            metadata_id: false,
+            is_authenticated: false,
+            offer: Offer::default(),
+        };
         let started = Self {
             config,
             stream: 0,
-            state: State::Options(ExpectSupported),
+            expected: Expected::Supported,
+            agreed,
         };
-        started.put(output, &Options)?;
+        started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
         Ok(started)
     }
 
@@ -108,10 +125,23 @@ impl Negotiation {
         body: &[u8],
         output: &mut BytesMut,
     ) -> Result<Step, Error> {
-        let dialect = Dialect::plain(header.version);
+        Ok(match self.advance(header, body, output)? {
+            None => Step::Next(self),
+            Some(agreed) => Step::Ready(agreed),
+        })
+    }
+
+    /// The same in place; of no use any more after an error or the end.
+    pub(crate) fn advance(
+        &mut self,
+        header: &FrameHeader,
+        body: &[u8],
+        output: &mut BytesMut,
+    ) -> Result<Option<Agreed>, Error> {
+        let mut body = Reader::new(body);
         if header.opcode == Opcode::Error {
-            let error =
-                ServerError::parse(&dialect, &mut Reader::new(body)).map_err(|_| malformed())?;
+            let dialect = Dialect::plain(header.version);
+            let error = ServerError::parse(&dialect, &mut body).map_err(|_| malformed())?;
             return Err(self.refused(error));
         }
         if header.version != self.config.version {
@@ -123,77 +153,111 @@ impl Negotiation {
         if header.flags.contains(Flags::COMPRESSION) {
             return Err(PeerMisbehaved::BadCompression.into());
         }
-        if header.opcode == Opcode::Event && matches!(self.state, State::Register(_)) {
+        if header.opcode == Opcode::Event && self.expected == Expected::Registered {
             // An event may overtake the answer to REGISTER; the state it tells of is read anyway.
-            return Ok(Step::Next(self));
+            return Ok(None);
         }
         if header.stream != self.stream {
             return Err(PeerMisbehaved::BadStreamId.into());
         }
         self.stream = self.stream.saturating_add(1);
-        let frame = Frame {
-            opcode: header.opcode,
-            body,
-        };
-        let Self {
-            config,
-            stream,
-            state,
-        } = self;
-        let next = match state {
-            State::Options(state) => state.handle(&config, &frame)?,
-            State::Startup(state) => state.handle(&config, &frame)?,
-            State::Auth(state) => state.handle(&config, &frame)?,
-            State::Register(state) => state.handle(&frame)?,
-        };
-        let (state, request) = match next {
-            Next::Ready(agreed) => return Ok(Step::Ready(agreed)),
-            Next::Ask(state, request) => (state, request),
-        };
-        let next = Self {
-            config,
-            stream,
-            state,
-        };
-        next.put_request(output, &request)?;
-        Ok(Step::Next(next))
-    }
-
-    fn put_request(&self, output: &mut BytesMut, request: &Request) -> Result<(), Error> {
-        match request {
-            Request::Startup(offer) => self.put(
-                output,
-                &Startup(startup_options(&self.config, offer).into_iter()),
-            ),
-            Request::AuthResponse(token) => self.put(output, &AuthResponse { token: Some(token) }),
-            Request::Register => self.put(
-                output,
-                &Register {
-                    events: &self.config.events,
-                },
-            ),
+        match (self.expected, header.opcode) {
+            (Expected::Supported, Opcode::Supported) => self.supported(&mut body, output)?,
+            (Expected::ReadyOrAuthenticate, Opcode::Ready) => return self.accepted(output),
+            (Expected::ReadyOrAuthenticate, Opcode::Authenticate) => {
+                self.authenticate(&mut body, output)?;
+            }
+            (Expected::AuthSuccess, Opcode::AuthChallenge) => self.challenged(&mut body, output)?,
+            (Expected::AuthSuccess, Opcode::AuthSuccess) => {
+                self.agreed.is_authenticated = true;
+                return self.accepted(output);
+            }
+            (Expected::Registered, Opcode::Ready) => return Ok(Some(self.agreed)),
+            _ => return Err(PeerMisbehaved::UnexpectedFrame.into()),
         }
+        Ok(None)
     }
 
-    fn put(&self, output: &mut BytesMut, request: &impl RequestBody) -> Result<(), Error> {
-        Ok(put_request(
-            output,
-            self.config.version,
-            Flags::NONE,
-            self.stream,
-            request,
-        )?)
+    /// Chooses from what the node offers, and opens the conversation.
+    fn supported(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
+        let supported = Supported::parse(body).map_err(|_| malformed())?;
+        let offer = Offer::parse(&supported);
+        self.agreed.tablets = tablets(&self.config, &offer);
+        self.agreed.metadata_id = offer.metadata_id || self.config.version.has_metadata_id();
+        self.agreed.offer = offer;
+        self.expected = Expected::ReadyOrAuthenticate;
+        let options = startup_options(&self.config, &self.agreed);
+        let startup = Startup(options.iter().copied());
+        self.put(output, Opcode::Startup, &mut |sink| {
+            startup.put(self.config.version, sink)
+        })
+    }
+
+    fn authenticate(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
+        let class = Authenticate::parse(body).map_err(|_| malformed())?.class;
+        let Some(authenticator) = &self.config.authenticator else {
+            let kind = ErrorKind::PeerIncompatible(PeerIncompatible::CredentialsMissing);
+            return Err(Error::with_text(kind, class));
+        };
+        let token = authenticator.initial_response(class)?;
+        self.put_token(&token, output)
+    }
+
+    fn challenged(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
+        let challenge = AuthChallenge::parse(body).map_err(|_| malformed())?;
+        let Some(authenticator) = &self.config.authenticator else {
+            return Err(Error::bug("a challenge without an authenticator"));
+        };
+        let token = authenticator.evaluate(challenge.token)?;
+        self.put_token(&token, output)
+    }
+
+    fn put_token(&mut self, token: &[u8], output: &mut BytesMut) -> Result<(), Error> {
+        self.expected = Expected::AuthSuccess;
+        let response = AuthResponse { token: Some(token) };
+        self.put(output, Opcode::AuthResponse, &mut |sink| {
+            response.put(self.config.version, sink)
+        })
+    }
+
+    /// The conversation is open: that is all, unless events are wanted.
+    fn accepted(&mut self, output: &mut BytesMut) -> Result<Option<Agreed>, Error> {
+        if self.config.events.is_empty() {
+            return Ok(Some(self.agreed));
+        }
+        self.expected = Expected::Registered;
+        let register = Register {
+            events: &self.config.events,
+        };
+        self.put(output, Opcode::Register, &mut |sink| {
+            register.put(self.config.version, sink)
+        })?;
+        Ok(None)
+    }
+
+    fn put(
+        &self,
+        output: &mut BytesMut,
+        opcode: Opcode,
+        body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
+    ) -> Result<(), Error> {
+        let header = FrameHeader {
+            version: self.config.version,
+            flags: Flags::NONE,
+            stream: self.stream,
+            opcode,
+            body_len: 0,
+        };
+        Ok(put_frame(output, header, body)?)
     }
 
     /// An ERROR frame in the handshake. A refusal of the version comes on stream 0 whatever was
     /// asked, in words that differ between servers but always name the version.
     fn refused(&self, error: ServerError) -> Error {
-        let text = error.message.to_ascii_lowercase();
-        let names_version = text.contains("unsupported protocol version")
-            || text.contains("invalid or unsupported protocol")
-            || text.contains("protocol version");
+        let names_version = has_words(&error.message, "protocol version")
+            || has_words(&error.message, "invalid or unsupported protocol");
         if error.code == ErrorCode::Protocol
-            && matches!(self.state, State::Options(_))
+            && self.expected == Expected::Supported
             && (names_version || self.config.version > ProtocolVersion::V4)
         {
             return version_refused(self.config.version, &error.message);
@@ -202,121 +266,11 @@ impl Negotiation {
     }
 }
 
-/// A frame of the expected version without its stream id.
-struct Frame<'a> {
-    opcode: Opcode,
-    body: &'a [u8],
-}
-
-enum Next {
-    Ask(State, Request),
-    Ready(Agreed),
-}
-
-enum Request {
-    Startup(Offer),
-    AuthResponse(Vec<u8>),
-    Register,
-}
-
-/// OPTIONS was sent.
-#[derive(Debug)]
-struct ExpectSupported;
-
-impl ExpectSupported {
-    fn handle(self, _config: &HandshakeConfig, frame: &Frame<'_>) -> Result<Next, Error> {
-        if frame.opcode != Opcode::Supported {
-            return Err(PeerMisbehaved::UnexpectedFrame.into());
-        }
-        let supported = Supported::parse(&mut Reader::new(frame.body)).map_err(|_| malformed())?;
-        let offer = Offer::parse(&supported);
-        Ok(Next::Ask(
-            State::Startup(ExpectReady { offer }),
-            Request::Startup(offer),
-        ))
-    }
-}
-
-/// STARTUP was sent.
-#[derive(Debug)]
-struct ExpectReady {
-    offer: Offer,
-}
-
-impl ExpectReady {
-    fn handle(self, config: &HandshakeConfig, frame: &Frame<'_>) -> Result<Next, Error> {
-        match frame.opcode {
-            Opcode::Ready => Ok(register(config, self.offer, false)),
-            Opcode::Authenticate => {
-                let authenticate =
-                    Authenticate::parse(&mut Reader::new(frame.body)).map_err(|_| malformed())?;
-                let Some(authenticator) = &config.authenticator else {
-                    let kind = ErrorKind::PeerIncompatible(PeerIncompatible::CredentialsMissing);
-                    return Err(Error::with_text(kind, authenticate.class.to_string()));
-                };
-                let token = authenticator.initial_response(authenticate.class)?;
-                let state = State::Auth(ExpectAuthSuccess { offer: self.offer });
-                Ok(Next::Ask(state, Request::AuthResponse(token)))
-            }
-            _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
-        }
-    }
-}
-
-/// AUTH_RESPONSE was sent.
-#[derive(Debug)]
-struct ExpectAuthSuccess {
-    offer: Offer,
-}
-
-impl ExpectAuthSuccess {
-    fn handle(self, config: &HandshakeConfig, frame: &Frame<'_>) -> Result<Next, Error> {
-        match frame.opcode {
-            Opcode::AuthSuccess => Ok(register(config, self.offer, true)),
-            Opcode::AuthChallenge => {
-                let challenge =
-                    AuthChallenge::parse(&mut Reader::new(frame.body)).map_err(|_| malformed())?;
-                let Some(authenticator) = &config.authenticator else {
-                    return Err(Error::bug("a challenge without an authenticator"));
-                };
-                let token = authenticator.evaluate(challenge.token)?;
-                Ok(Next::Ask(State::Auth(self), Request::AuthResponse(token)))
-            }
-            _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
-        }
-    }
-}
-
-/// REGISTER was sent.
-#[derive(Debug)]
-struct ExpectRegistered {
-    agreed: Agreed,
-}
-
-impl ExpectRegistered {
-    fn handle(self, frame: &Frame<'_>) -> Result<Next, Error> {
-        match frame.opcode {
-            Opcode::Ready => Ok(Next::Ready(self.agreed)),
-            _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
-        }
-    }
-}
-
-fn register(config: &HandshakeConfig, offer: Offer, is_authenticated: bool) -> Next {
-    let agreed = Agreed {
-        version: config.version,
-        tablets: tablets(config, &offer),
-        metadata_id: offer.metadata_id || config.version.has_metadata_id(),
-        is_authenticated,
-        offer,
-    };
-    if config.events.is_empty() {
-        return Next::Ready(agreed);
-    }
-    Next::Ask(
-        State::Register(ExpectRegistered { agreed }),
-        Request::Register,
-    )
+/// Whether a text has these words, in capitals or not. The library's search in strings is made
+/// for long ones, and larger than the rest of a handshake.
+fn has_words(text: &str, words: &str) -> bool {
+    let mut places = text.as_bytes().windows(words.len());
+    places.any(|place| place.eq_ignore_ascii_case(words.as_bytes()))
 }
 
 fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
@@ -330,15 +284,12 @@ fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
 
 /// STARTUP's options: an extension is switched on by the presence of its key, so only what is
 /// offered and wanted is named.
-fn startup_options<'a>(config: &'a HandshakeConfig, offer: &Offer) -> Vec<(&'a str, &'a str)> {
+fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a str, &'a str)> {
     let mut options = Vec::from([(key::CQL_VERSION, "3.0.0")]);
-    options.extend(
-        config
-            .startup_options
-            .iter()
-            .map(|(name, value)| (&**name, &**value)),
-    );
-    let tablets = tablets(config, offer);
+    for (name, value) in &config.startup_options {
+        options.push((name, value));
+    }
+    let (offer, tablets) = (&agreed.offer, agreed.tablets);
     let extensions = [
         (key::LWT_MARK, offer.lwt_mask.is_some()),
         (key::RATE_LIMIT_ERROR, offer.rate_limit_error.is_some()),
@@ -346,12 +297,11 @@ fn startup_options<'a>(config: &'a HandshakeConfig, offer: &Offer) -> Vec<(&'a s
         (key::TABLETS_V1, tablets == TabletsRouting::V1),
         (key::TABLETS_V2, tablets == TabletsRouting::V2),
     ];
-    options.extend(
-        extensions
-            .iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| (*name, "")),
-    );
+    for (name, is_on) in extensions {
+        if is_on {
+            options.push((name, ""));
+        }
+    }
     options
 }
 

@@ -162,7 +162,7 @@ impl Cell {
         give_up_at: Instant,
         head: RequestHead,
         granted: Option<Ticket>,
-        body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
+        body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
     ) -> Result<Submitted, Error> {
         assert_unlocked();
         let mut wakers = Wakers::new();

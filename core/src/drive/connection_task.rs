@@ -40,7 +40,7 @@ use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::Received;
 use crate::conn::framer::{Cut, Framer, FramerError};
-use crate::conn::negotiate::{HandshakeConfig, Negotiation, Step};
+use crate::conn::negotiate::{HandshakeConfig, Negotiation};
 use crate::error::TimeoutKind;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, LinkErrorKind, PeerMisbehaved};
 use crate::sync::{Shared, assert_unlocked};
@@ -255,7 +255,7 @@ impl<T: Transport> fmt::Debug for ConnectionTask<T> {
 struct Handshaking<L> {
     link: L,
     /// `None` only while a step is taken.
-    negotiation: Option<Negotiation>,
+    negotiation: Negotiation,
     framer: Framer,
     input: BytesMut,
     output: BytesMut,
@@ -278,7 +278,7 @@ impl<L: Link> Handshaking<L> {
         let negotiation = Negotiation::start(config, &mut output)?;
         Ok(Self {
             link,
-            negotiation: Some(negotiation),
+            negotiation,
             framer: Framer::new(limits.frame),
             input: BytesMut::new(),
             output,
@@ -348,14 +348,12 @@ impl<L: Link> Handshaking<L> {
                 Cut::TooLong(_) => return Err(PeerMisbehaved::MalformedBody.into()),
                 Cut::End => {
                     let body = core::mem::take(&mut self.body);
-                    let (Some(header), Some(negotiation)) =
-                        (self.started.take(), self.negotiation.take())
-                    else {
-                        return Err(Error::bug("a handshake without a state"));
+                    let Some(header) = self.started.take() else {
+                        return Err(Error::bug("the end of a frame without its start"));
                     };
-                    match negotiation.handle_frame(&header, &body, &mut self.output)? {
-                        Step::Next(next) => self.negotiation = Some(next),
-                        Step::Ready(agreed) => return Ok(Some(agreed)),
+                    let done = self.negotiation.advance(&header, &body, &mut self.output)?;
+                    if done.is_some() {
+                        return Ok(done);
                     }
                 }
             }

@@ -42,10 +42,15 @@ pub(crate) enum Exchanged {
 
 /// A request on one connection.
 pub(crate) struct Exchange<B> {
+    course: Course,
+    body: B,
+}
+
+/// All of it but the body, which differs in type: the code is there once.
+struct Course {
     cell: Shared<Cell>,
     head: RequestHead,
     give_up_at: Instant,
-    body: B,
     state: State,
 }
 
@@ -60,36 +65,58 @@ enum State {
 }
 
 impl<B: FrameBody> Exchange<B> {
-    pub(crate) fn new(
+    pub(crate) const fn new(
         cell: Shared<Cell>,
         head: RequestHead,
         give_up_at: Instant,
         wait: bool,
         body: B,
     ) -> Self {
-        Self {
+        let course = Course {
             cell,
             head,
             give_up_at,
-            body,
             state: State::New { wait },
-        }
+        };
+        Self { course, body }
     }
+}
 
-    fn submit(&self, cx: &mut Context<'_>, granted: Option<Ticket>) -> Result<Submitted, Error> {
-        let (cell, body) = (&self.cell, &self.body);
+impl Course {
+    fn submit(
+        &self,
+        cx: &mut Context<'_>,
+        granted: Option<Ticket>,
+        body: &dyn FrameBody,
+    ) -> Result<Submitted, Error> {
+        let cell = &self.cell;
         cell.submit(
             cx.waker().clone(),
             self.give_up_at,
             self.head,
             granted,
-            |sink| body.put(cell.agreed(), sink),
+            &mut |sink| body.put(cell.agreed(), sink),
         )
     }
 
-    fn try_poll(&mut self, cx: &mut Context<'_>) -> Result<Poll<Exchanged>, Error> {
+    fn poll(&mut self, cx: &mut Context<'_>, body: &dyn FrameBody) -> Poll<Exchanged> {
+        match self.try_poll(cx, body) {
+            Ok(poll) => poll,
+            Err(error) => {
+                // An error of the lock or of a closed connection leaves nothing to cancel.
+                self.state = State::Done;
+                Poll::Ready(Exchanged::Failed(error))
+            }
+        }
+    }
+
+    fn try_poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &dyn FrameBody,
+    ) -> Result<Poll<Exchanged>, Error> {
         match self.state {
-            State::New { wait } => match self.submit(cx, None)? {
+            State::New { wait } => match self.submit(cx, None, body)? {
                 Submitted::Sent(key) => {
                     self.state = State::Sent(key);
                     Ok(Poll::Pending)
@@ -111,7 +138,7 @@ impl<B: FrameBody> Exchange<B> {
             },
             State::Queued(ticket) => match self.cell.poll_turn(ticket, cx.waker())? {
                 Standby::Waiting => Ok(Poll::Pending),
-                Standby::Granted => match self.submit(cx, Some(ticket))? {
+                Standby::Granted => match self.submit(cx, Some(ticket), body)? {
                     Submitted::Sent(key) => {
                         self.state = State::Sent(key);
                         Ok(Poll::Pending)
@@ -145,18 +172,11 @@ impl<B: FrameBody + Unpin> Future for Exchange<B> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Exchanged> {
         let exchange = self.get_mut();
-        match exchange.try_poll(cx) {
-            Ok(poll) => poll,
-            Err(error) => {
-                // An error of the lock or of a closed connection leaves nothing to cancel.
-                exchange.state = State::Done;
-                Poll::Ready(Exchanged::Failed(error))
-            }
-        }
+        exchange.course.poll(cx, &exchange.body)
     }
 }
 
-impl<B> Drop for Exchange<B> {
+impl Drop for Course {
     fn drop(&mut self) {
         match self.state {
             State::Sent(key) => self.cell.cancel(key),

@@ -11,6 +11,7 @@ use super::hub::Hub;
 use crate::cluster::Status as ClusterStatus;
 use crate::conn::extensions::{Agreed, TabletsRouting, key};
 use crate::routing::{NodeIdx, Table, TabletStats, View};
+use crate::sorted::sort_by;
 use crate::sync::Shared;
 
 /// A moment's picture of the cluster and the connections to it.
@@ -87,7 +88,7 @@ impl NodeStatus {
     /// Shards with at least one connection.
     pub fn connected_shards(&self) -> usize {
         let mut shards: Vec<_> = self.connections.iter().filter_map(|c| c.shard).collect();
-        shards.sort_unstable();
+        sort_by(&mut shards, Ord::cmp);
         shards.dedup();
         shards.len()
     }

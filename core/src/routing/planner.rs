@@ -563,7 +563,7 @@ mod tests {
     ];
 
     fn writer(nodes: &[(u8, &str, &str)]) -> ViewWriter {
-        let mut writer = ViewWriter::new(RoutingLimits::default(), 7);
+        let mut writer = ViewWriter::new(RoutingLimits::default());
         let specs: Vec<_> = nodes
             .iter()
             .map(|&(n, dc, rack)| spec(n, dc, rack, &[i64::from(n) * 100]))

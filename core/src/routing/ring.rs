@@ -8,7 +8,7 @@
 //! token when the ring or the strategy changes; a lookup is one binary search.
 
 use super::{NodeIdx, Token, Topology};
-use crate::sorted::sort_few;
+use crate::sorted::{sort_by, sort_few};
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -114,7 +114,7 @@ impl Ring {
         for node in topology.nodes() {
             entries.extend(node.tokens().iter().map(|&token| (token, node.idx())));
         }
-        entries.sort_unstable();
+        sort_by(&mut entries, Ord::cmp);
         entries.dedup_by_key(|&mut (token, _)| token);
         let (tokens, owners): (Vec<i64>, Vec<NodeIdx>) = entries.into_iter().unzip();
         Self {
@@ -426,7 +426,7 @@ mod tests {
                 spec(n, dc, rack, &tokens)
             })
             .collect();
-        let (topology, _) = Topology::new(7).with_nodes(&specs, 100);
+        let (topology, _) = Topology::new().with_nodes(&specs, 100);
         let ring = Shared::new(Ring::new(&topology));
         let found = RingReplicas::new(&ring, &topology, strategy, 1000);
         let number = |idx: &NodeIdx| {
@@ -505,7 +505,7 @@ mod tests {
         let specs: Vec<_> = (0..10_u8)
             .map(|n| spec(n, "a", &format!("r{n}"), &[i64::from(n)]))
             .collect();
-        let (topology, _) = Topology::new(7).with_nodes(&specs, 100);
+        let (topology, _) = Topology::new().with_nodes(&specs, 100);
         let ring = Shared::new(Ring::new(&topology));
         let strategy = network(&[("a", 5)]);
         for (entries_max, expected) in [(1000, 5), (50, 5), (49, 4), (10, 1), (9, 0), (0, 0)] {
@@ -514,7 +514,7 @@ mod tests {
                 assert_eq!(found.of(Token::new(token)).len(), expected, "{entries_max}");
             }
         }
-        let (nobody, _) = Topology::new(7).with_nodes(&[spec(1, "a", "r", &[])], 100);
+        let (nobody, _) = Topology::new().with_nodes(&[spec(1, "a", "r", &[])], 100);
         let ring = Shared::new(Ring::new(&nobody));
         assert!(
             RingReplicas::new(&ring, &nobody, &strategy, 99)

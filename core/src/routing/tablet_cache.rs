@@ -459,7 +459,7 @@ mod tests {
 
     fn topology(nodes: &[u8]) -> Topology {
         let specs: Vec<_> = nodes.iter().map(|&n| spec(n, "a", "r", &[])).collect();
-        Topology::new(7).with_nodes(&specs, 100).0
+        Topology::new().with_nodes(&specs, 100).0
     }
 
     fn learned(first: i64, last: i64, version: u64, nodes: &[u8]) -> LearnedTablet {
@@ -565,7 +565,7 @@ mod tests {
                 .collect();
             before.with_nodes(&specs, 100).0
         };
-        let known = with(&Topology::new(7), &[A, B]);
+        let known = with(&Topology::new(), &[A, B]);
         let mut cache = TabletCache::new(UNBOUND);
         let table = cache.add_table(TABLE);
         assert_eq!(cache.insert(TABLE, &t1, &known), Learned::Added);

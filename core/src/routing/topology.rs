@@ -6,13 +6,12 @@
 //! nothing refers to it any more. There are never more indexes than `nodes_max`.
 
 use super::ShardMap;
-use crate::seeded::SeededState;
+use crate::sorted::{SortedMap, sort_by};
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::ops::Range;
-use hashbrown::HashMap;
 use uuid::Uuid;
 
 /// A node of the cluster, by its place in the session's table of nodes.
@@ -167,7 +166,7 @@ pub struct NodesChange {
 #[derive(Clone, Debug)]
 pub struct Topology {
     slots: Box<[Slot]>,
-    by_host_id: HashMap<Uuid, NodeIdx, SeededState>,
+    by_host_id: SortedMap<Uuid, NodeIdx>,
     /// Sorted by name.
     dcs: Box<[Dc]>,
     /// Sorted by data centre, then name.
@@ -198,11 +197,11 @@ struct Rack {
 }
 
 impl Topology {
-    /// A cluster without nodes. The seed makes the table of host ids unpredictable to peers.
-    pub fn new(seed: u64) -> Self {
+    /// A cluster without nodes.
+    pub fn new() -> Self {
         Self {
             slots: Box::default(),
-            by_host_id: HashMap::with_hasher(SeededState::new(seed)),
+            by_host_id: SortedMap::new(),
             dcs: Box::default(),
             racks: Box::default(),
             order: Box::default(),
@@ -316,7 +315,7 @@ impl Topology {
     pub(super) fn with_nodes(&self, specs: &[NodeSpec], nodes_max: usize) -> (Self, NodesChange) {
         let mut change = NodesChange::default();
         let mut slots = self.slots.to_vec();
-        let mut by_host_id = HashMap::with_hasher(self.by_host_id.hasher().clone());
+        let mut by_host_id = SortedMap::new();
         let mut placed: Vec<(NodeIdx, &NodeSpec)> = Vec::new();
         for spec in specs {
             if by_host_id.contains_key(&spec.host_id) {
@@ -349,14 +348,14 @@ impl Topology {
         let next = Self {
             slots: slots.into_boxed_slice(),
             by_host_id,
-            ..Self::new(0)
+            ..Self::new()
         };
         (next.arranged(self, placed), change)
     }
 
     /// Fills in the nodes and sorts them into data centres and racks.
     fn arranged(mut self, before: &Self, mut placed: Vec<(NodeIdx, &NodeSpec)>) -> Self {
-        placed.sort_unstable_by(|(a_idx, a), (b_idx, b)| {
+        sort_by(&mut placed, |(a_idx, a), (b_idx, b)| {
             (&a.dc, &a.rack, a_idx).cmp(&(&b.dc, &b.rack, b_idx))
         });
         let (mut dcs, mut racks): (Vec<Dc>, Vec<Rack>) = (Vec::new(), Vec::new());
@@ -522,7 +521,7 @@ pub(super) mod tests {
 
     #[test]
     fn indexes_last_and_are_not_reused_before_release() {
-        let start = Topology::new(7);
+        let start = Topology::new();
         let specs = [
             spec(1, "a", "r", &[]),
             spec(2, "a", "r", &[]),
@@ -574,7 +573,7 @@ pub(super) mod tests {
 
     #[test]
     fn newcomers_take_no_place_and_first_rows_count() {
-        let (first, _) = Topology::new(7).with_nodes(&[spec(1, "a", "r", &[])], 1);
+        let (first, _) = Topology::new().with_nodes(&[spec(1, "a", "r", &[])], 1);
         let specs = [
             spec(5, "a", "r", &[]),
             spec(1, "a", "q", &[]),
@@ -596,7 +595,7 @@ pub(super) mod tests {
             spec(4, "a", "r1", &[]),
             spec(5, "b", "r2", &[]),
         ];
-        let (topology, _) = Topology::new(7).with_nodes(&specs, 100);
+        let (topology, _) = Topology::new().with_nodes(&specs, 100);
         assert_eq!(
             summary(&topology),
             ["1=a/r1", "3=a/r1", "2=b/r1", "0=b/r2", "4=b/r2"]
@@ -621,7 +620,7 @@ pub(super) mod tests {
     #[test]
     fn changes_of_liveness_keep_the_ring_and_shards_survive_refreshes() {
         let specs = [spec(1, "a", "r", &[1, 5]), spec(2, "a", "r", &[3])];
-        let (first, _) = Topology::new(7).with_nodes(&specs, 9);
+        let (first, _) = Topology::new().with_nodes(&specs, 9);
         let map = ShardMap::new(4, 12).ok();
         let down = first.with_changed(NodeIdx(1), |flags| NodeFlags {
             is_up: false,

@@ -109,9 +109,9 @@ struct TableSlot {
 }
 
 impl ViewWriter {
-    /// Knows nothing yet. The seed makes the table of host ids unpredictable to peers.
-    pub fn new(limits: RoutingLimits, seed: u64) -> Self {
-        let topology = Shared::new(Topology::new(seed));
+    /// Knows nothing yet.
+    pub fn new(limits: RoutingLimits) -> Self {
+        let topology = Shared::new(Topology::new());
         let tablets = TabletStore::new(limits.tablet_bytes_max, topology.clone());
         let published = View {
             topology: topology.clone(),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     fn writer() -> ViewWriter {
-        let mut writer = ViewWriter::new(RoutingLimits::default(), 7);
+        let mut writer = ViewWriter::new(RoutingLimits::default());
         writer.set_nodes(&[spec(1, "a", "r", &[10]), spec(2, "a", "r", &[20])]);
         writer
     }
@@ -598,7 +598,7 @@ mod tests {
             tables_max: 2,
             ..RoutingLimits::default()
         };
-        let mut writer = ViewWriter::new(limits, 7);
+        let mut writer = ViewWriter::new(limits);
         let tables = || vec![table("a", 1), table("b", 2), table("c", 3)];
         for _ in 0..2 {
             writer.set_schema(vec![(keyspace("k", true), tables())]);

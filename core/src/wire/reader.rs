@@ -239,6 +239,8 @@ impl<'a> Reader<'a> {
 
     /// An error at the current place.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub const fn error(&self, what: &'static str, kind: ParseErrorKind) -> ParseError {
         ParseError {
             what,
@@ -251,6 +253,8 @@ impl<'a> Reader<'a> {
         self.error(what, ParseErrorKind::UnknownCode { code })
     }
 
+    #[cold]
+    #[inline(never)]
     const fn truncated(&self, what: &'static str, needed: usize) -> ParseError {
         let kind = ParseErrorKind::Truncated {
             needed: clamp(needed),

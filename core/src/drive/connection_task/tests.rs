@@ -297,9 +297,9 @@ impl Bench {
     fn submit(&self, cell: &Cell, give_up_at: Duration, len: usize) -> SlotKey {
         let head = RequestHead::new(Opcode::Query);
         let due = Instant::ZERO.saturating_add(give_up_at);
-        let submitted = cell.submit(Waker::noop().clone(), due, head, None, |sink| {
+        let submitted = cell.submit(Waker::noop().clone(), due, head, None, &mut |sink| {
             sink.extend_from_slice(&alloc::vec![0; len]);
-            Ok::<_, EncodeError>(())
+            Ok(())
         });
         match submitted {
             Ok(Submitted::Sent(key)) => key,

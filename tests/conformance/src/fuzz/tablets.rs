@@ -28,7 +28,7 @@ fn body(bytes: &[u8]) {
         ..RoutingLimits::default()
     };
     let mut play = Play {
-        writer: ViewWriter::new(limits, 1),
+        writer: ViewWriter::new(limits),
         is_bounded: limits.tablet_bytes_max != usize::MAX,
         bytes_max: limits.tablet_bytes_max,
         tables: Vec::new(),
@@ -259,7 +259,7 @@ impl Play {
 
     /// A handle of a table that never was.
     fn old_handle(&mut self, input: &mut Input<'_>) {
-        let mut other = ViewWriter::new(RoutingLimits::default(), 2);
+        let mut other = ViewWriter::new(RoutingLimits::default());
         let view: View = other.view();
         let token = Token::new(token(input));
         for table in &self.tables {
