@@ -36,7 +36,7 @@ pub(super) fn read_rows<'a>(
     answer: &'a Answer,
     dialect: &Dialect,
     names: &[&str],
-    take: &mut dyn FnMut(&[Option<&'a [u8]>]),
+    take: &mut TakeRow<'_, 'a>,
 ) -> Result<Option<Box<[u8]>>, Error> {
     let Response::Result(ResultBody::Rows(rows)) = parse_answer(answer, dialect)? else {
         return Err(PeerMisbehaved::UnexpectedFrame.into());
@@ -59,6 +59,9 @@ pub(super) fn read_rows<'a>(
     }
     Ok(rows.metadata.paging_state.map(Box::from))
 }
+
+/// Takes the cells of one row.
+type TakeRow<'t, 'a> = dyn FnMut(&[Option<&'a [u8]>]) + 't;
 
 pub(super) fn text(cell: Option<&[u8]>) -> Option<&str> {
     core::str::from_utf8(cell?).ok()

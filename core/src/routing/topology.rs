@@ -163,7 +163,7 @@ pub struct NodesChange {
 }
 
 /// The nodes of the cluster at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Topology {
     slots: Box<[Slot]>,
     by_host_id: SortedMap<Uuid, NodeIdx>,
@@ -199,13 +199,7 @@ struct Rack {
 impl Topology {
     /// A cluster without nodes.
     pub fn new() -> Self {
-        Self {
-            slots: Box::default(),
-            by_host_id: SortedMap::new(),
-            dcs: Box::default(),
-            racks: Box::default(),
-            order: Box::default(),
-        }
+        Self::default()
     }
 
     /// The node of an index, unless it left.
@@ -348,7 +342,7 @@ impl Topology {
         let next = Self {
             slots: slots.into_boxed_slice(),
             by_host_id,
-            ..Self::new()
+            ..Self::default()
         };
         (next.arranged(self, placed), change)
     }

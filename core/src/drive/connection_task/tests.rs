@@ -16,7 +16,7 @@ use crate::cluster::Engine;
 use crate::config::Config;
 use crate::conn::{RequestHead, SlotKey};
 use crate::error::Applied;
-use crate::wire::{EncodeError, Opcode, ProtocolVersion};
+use crate::wire::{Opcode, ProtocolVersion};
 
 /// A VOID result on stream 1.
 const VOID: &[u8] = &[0x84, 0, 0, 1, 8, 0, 0, 0, 4, 0, 0, 0, 1];
