@@ -29,6 +29,9 @@
 //!   is null, as that of NaN and the infinities is.
 //! - While it stops it answers OVERLOADED and UNAVAILABLE before it closes its connections, so a
 //!   request in flight is refused rather than lost.
+//! - On version 4 a duration is the custom class `DurationType`, since its number came with version
+//!   5; a vector's class has a space before the comma. AUTH_SUCCESS has no token. A version that it
+//!   does not speak is refused on the request's stream and in the header of version 5, its highest.
 //! - SUPPORTED lists the versions `3/v3`, `4/v4`, `5/v5`, `6/v6-beta`, the compressions snappy and
 //!   lz4, CQL 3.4.7, and no ScyllaDB key.
 
