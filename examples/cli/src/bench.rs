@@ -59,8 +59,7 @@ pub(crate) async fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure>
         Format::Json => report.to_json().to_string(),
         _ => report.draw(),
     };
-    writeln!(std::io::stdout().lock(), "{text}")
-        .map_err(|error| Failure::io("standard output", &error))?;
+    writeln!(std::io::stdout().lock(), "{text}").map_err(|error| Failure::stdout(&error))?;
     if report.was_interrupted {
         let message = format!("interrupted after {} requests", report.requests());
         return Err(Failure::new("interrupted", message));

@@ -89,8 +89,7 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
         Format::Json => report.to_json().to_string(),
         _ => report.draw(started.elapsed()),
     };
-    writeln!(std::io::stdout().lock(), "{text}")
-        .map_err(|error| Failure::io("standard output", &error))?;
+    writeln!(std::io::stdout().lock(), "{text}").map_err(|error| Failure::stdout(&error))?;
     match report.first_failure() {
         Some(failure) => Err(failure),
         None => Ok(ExitCode::SUCCESS),

@@ -24,6 +24,7 @@ pub(crate) struct Failure {
     host_id: Option<Uuid>,
     shard: Option<u16>,
     rate_limit: Option<(&'static str, bool)>,
+    is_silent: bool,
 }
 
 impl Failure {
@@ -42,6 +43,14 @@ impl Failure {
         Self::new("io", format!("{what}: {error}"))
     }
 
+    /// Standard output cannot be written. If nobody reads it any more, nothing is said.
+    pub(crate) fn stdout(error: &io::Error) -> Self {
+        Self {
+            is_silent: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::io("standard output", error)
+        }
+    }
+
     /// Any kind.
     pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -53,6 +62,7 @@ impl Failure {
             host_id: None,
             shard: None,
             rate_limit: None,
+            is_silent: false,
         }
     }
 
@@ -113,6 +123,9 @@ impl Failure {
 
     /// Writes it to standard error.
     pub(crate) fn report(&self, as_json: bool) {
+        if self.is_silent {
+            return;
+        }
         let mut stderr = io::stderr().lock();
         // Nobody is left to tell if standard error is gone.
         let _ = if as_json {

@@ -10,12 +10,12 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Microseconds, or milliseconds from one on.
+/// Microseconds, milliseconds from one on, seconds from ten on.
 pub(crate) fn micros(us: u64) -> String {
-    if us < 1000 {
-        format!("{us} µs")
-    } else {
-        format!("{}.{} ms", us / 1000, us % 1000 / 100)
+    match us {
+        0..1000 => format!("{us} µs"),
+        1000..10_000_000 => format!("{}.{} ms", us / 1000, us % 1000 / 100),
+        _ => format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000),
     }
 }
 
@@ -90,7 +90,12 @@ mod tests {
             (counted(1, "row"), counted(2000, "row")),
             ("1 row".to_owned(), "2,000 rows".to_owned())
         );
-        for (us, text) in [(999, "999 µs"), (1000, "1.0 ms"), (12_345, "12.3 ms")] {
+        for (us, text) in [
+            (999, "999 µs"),
+            (1000, "1.0 ms"),
+            (9_999_999, "9999.9 ms"),
+            (12_345_678, "12.3 s"),
+        ] {
             assert_eq!(micros(us), text);
         }
     }

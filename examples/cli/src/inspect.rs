@@ -65,8 +65,7 @@ pub(crate) async fn run(arguments: &InspectArguments) -> Result<ExitCode, Failur
         Format::Json => picture.to_json().to_string(),
         _ => draw::draw(&picture),
     };
-    writeln!(std::io::stdout().lock(), "{text}")
-        .map_err(|error| Failure::io("standard output", &error))?;
+    writeln!(std::io::stdout().lock(), "{text}").map_err(|error| Failure::stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -169,8 +168,11 @@ fn limits(limits: &Limits) -> Value {
         "in_flight_per_connection": limits.connection.in_flight,
         "waiting_per_connection": limits.connection.waiting,
         "pending_bytes_per_connection": limits.connection.pending_bytes,
+        "request_len_max": limits.connection.request_len_max,
         "orphans_per_connection": limits.connection.orphans,
         "orphan_age_ms": ms(limits.connection.orphan_age),
+        "heartbeat_interval_ms": ms(limits.connection.heartbeat_interval),
+        "heartbeat_timeout_ms": ms(limits.connection.heartbeat_timeout),
         "frame_len_max": limits.frame.frame_len_max,
         "skip_len_max": limits.frame.skip_len_max,
         "read_chunk": limits.read_chunk,

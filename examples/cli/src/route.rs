@@ -79,7 +79,7 @@ pub(crate) async fn run(arguments: &RouteArguments) -> Result<ExitCode, Failure>
     };
     connected.session.close().await;
     writeln!(std::io::stdout().lock(), "{}", explained?)
-        .map_err(|error| Failure::io("standard output", &error))?;
+        .map_err(|error| Failure::stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 

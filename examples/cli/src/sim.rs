@@ -100,7 +100,7 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{ready}")
         .and_then(|()| stdout.flush())
-        .map_err(|error| Failure::io("standard output", &error))?;
+        .map_err(|error| Failure::stdout(&error))?;
     drop(stdout);
     end.await;
     server.stop().await;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use console::style;
 use messina_core::drive::Pager;
 use messina_core::error::Error;
 use tokio::task::JoinSet;
@@ -91,15 +92,17 @@ impl Load {
     pub(super) fn live(&self, elapsed: Duration) -> String {
         let tally = self.tally();
         let at = |quantile| micros(tally.latency_us.value_at_quantile(quantile));
-        let errors = self.errors.load(Ordering::Relaxed);
-        format!(
-            "{}/s  p50 {}  p99 {}  {}  {} s",
+        let mut line = format!(
+            "{}/s  p50 {}  p99 {}",
             grouped(per_second(tally.latency_us.len(), elapsed)),
             at(0.5),
             at(0.99),
-            counted(errors, "error"),
-            elapsed.as_secs()
-        )
+        );
+        let errors = self.errors.load(Ordering::Relaxed);
+        if errors > 0 {
+            line.push_str(&format!("  {}", style(counted(errors, "error")).red()));
+        }
+        line
     }
 
     /// Writes and reads single rows.

@@ -7,6 +7,7 @@ use console::{StyledObject, style};
 use messina_core::drive::{NodeStatus, Status};
 
 use super::{Picture, replication};
+use crate::figures::counted;
 
 /// Cells in one line.
 const CELLS_PER_LINE: usize = 32;
@@ -59,13 +60,14 @@ fn header(picture: &Picture) -> String {
     } else {
         "not sharded"
     };
-    let connections = picture.status.connections();
+    let connections = u64::try_from(picture.status.connections()).unwrap_or(u64::MAX);
     format!(
         "{}  {}",
         style(named(&cluster.cluster_name)).bold().cyan(),
         style(format!(
-            "release {} · {partitioner} · {sharding} · {connections} connections",
-            named(&cluster.release_version)
+            "release {} · {partitioner} · {sharding} · {}",
+            named(&cluster.release_version),
+            counted(connections, "connection")
         ))
         .dim()
     )

@@ -266,5 +266,5 @@ fn summary_line(summary: &Summary) -> String {
 }
 
 fn stdout_failed(error: io::Error) -> Failure {
-    Failure::io("standard output", &error)
+    Failure::stdout(&error)
 }
