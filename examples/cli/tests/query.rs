@@ -192,7 +192,8 @@ fn statements_and_values_come_from_files_and_standard_input() {
 
 #[test]
 fn batches_are_one_request() {
-    let cluster = cluster(1, TABLE);
+    let tables = format!("{TABLE}; CREATE TABLE ks.n (k int PRIMARY KEY, n counter)");
+    let cluster = cluster(1, &tables);
     let batches = || cluster.nodes().stats().nodes[0].batches;
     let run = |arguments: &[&str]| {
         let before = batches();
@@ -230,6 +231,19 @@ fn batches_are_one_request() {
     run(&["--batch", "unlogged", "--unprepared", texts]);
     assert_eq!(prepares(), before);
     assert_eq!(rows(&cluster), json!([[3, "c"], [4, "d"]]));
+    let add = "UPDATE ks.n SET n = n + 2 WHERE k = ?";
+    run(&["--batch", "counter", "--bind", "[1]", "--bind", "[2]", add]);
+    let found = cluster.run("query", &["SELECT n FROM ks.n WHERE k = 2"]);
+    assert_eq!(found[0]["rows"], json!([[2]]));
+    // All or nothing: the condition does not hold, so that neither is done.
+    let conditional = "INSERT INTO ks.t (k, v) VALUES (4, 'x') IF NOT EXISTS; \
+        UPDATE ks.t SET v = 'y' WHERE k = 4";
+    assert_eq!(
+        run(&["--batch", "logged", conditional])[0]["lwt_applied"],
+        false
+    );
+    assert_eq!(rows(&cluster), json!([[3, "c"], [4, "d"]]));
+
     for (arguments, code, hint) in [
         (
             &["--batch", "logged", "--bind", "[1]", INSERT, delete][..],
@@ -373,17 +387,38 @@ fn errors_tell_what_the_server_told() {
     cluster.stop();
 }
 
-/// The simulated nodes give a trace its id but write none: what then is told is bounded in time.
+/// A node writes a trace after its answer: the command waits for the whole of it.
 #[test]
-fn a_trace_that_does_not_come_is_said_to_be_incomplete() {
+fn traces_are_waited_for() {
     let cluster = cluster(1, TABLE);
     let traced = cluster.run("query", &["--trace", "SELECT k FROM ks.t"]);
     let trace = &traced[0]["traces"][0];
     assert_eq!(trace["id"].as_str().unwrap().len(), 36, "{traced:?}");
     assert_eq!(
-        (&trace["complete"], &trace["events"]),
-        (&json!(false), &json!([]))
+        (&trace["complete"], &trace["coordinator"]),
+        (&json!(true), &json!("127.0.0.1"))
     );
+    assert!(trace["duration_us"].as_u64() > Some(0), "{traced:?}");
+    let events = trace["events"].as_array().unwrap();
+    assert!(events.len() > 1, "{traced:?}");
+    for event in events {
+        assert_eq!(event["source"], "127.0.0.1", "{event}");
+        assert!(
+            event["elapsed_us"].is_u64() && event["activity"].is_string(),
+            "{event}"
+        );
+    }
+    let contact = [
+        "query",
+        "--contact",
+        &cluster.contact,
+        "--format",
+        "table",
+        "--trace",
+    ];
+    let told = messina(&[&contact[..], &["SELECT k FROM ks.t"]].concat());
+    let activity = events[0]["activity"].as_str().unwrap();
+    assert!(told.stdout.contains(activity), "{activity}: {told:?}");
     let plain = cluster.run("query", &["SELECT k FROM ks.t"]);
     assert_eq!(plain[0].get("traces"), None);
     cluster.stop();
