@@ -80,8 +80,15 @@ fn encode_udt(
     writer: ValueWriter<'_>,
 ) -> Result<Written, EncodeValueError> {
     let known = |name: &str| udt.fields.iter().any(|(field, _)| **field == *name);
-    if let Some((name, _)) = value.fields.iter().find(|(name, _)| !known(name)) {
-        return Err(EncodeValueError::UnknownField(name.clone()));
+    let mut given = value.fields.iter();
+    while let Some((name, _)) = given.next() {
+        if !known(name) {
+            return Err(EncodeValueError::UnknownField(name.clone()));
+        }
+        // One of the two would be lost without a word.
+        if given.clone().any(|(other, _)| other == name) {
+            return Err(EncodeValueError::FieldTwice(name.clone()));
+        }
     }
     writer.value_with(|content| {
         for (name, ty) in &udt.fields {
@@ -205,6 +212,7 @@ mod tests {
     };
     use crate::wire::ParseErrorKind;
     use alloc::boxed::Box;
+    use alloc::collections::BTreeSet;
     use core::net::IpAddr;
     use std::string::String;
     use std::vec;
@@ -515,6 +523,11 @@ mod tests {
             encode(&ty, &unknown),
             Err(EncodeValueError::UnknownField("c".into()))
         );
+        let twice = udt(&[("a", int(1)), ("b", text("x")), ("a", int(2))]);
+        assert_eq!(
+            encode(&ty, &twice),
+            Err(EncodeValueError::FieldTwice("a".into()))
+        );
     }
 
     #[test]
@@ -663,21 +676,51 @@ mod tests {
 
     #[test]
     fn every_value_fits_only_its_types() {
+        let unscaled = CqlVarint::from(0_i64);
         let values = [
             (CqlValue::Ascii(String::new()), &["ascii", "text"][..]),
+            (text(""), &["ascii", "text"]),
             (CqlValue::BigInt(0), &["bigint"]),
             (CqlValue::Blob(vec![]), &["blob"]),
+            (CqlValue::Custom(vec![]), &["blob"]),
             (CqlValue::Boolean(false), &["boolean"]),
             (CqlValue::Counter(Counter(0)), &["counter"]),
-            (CqlValue::Int(0), &["int"]),
-            (CqlValue::SmallInt(0), &["smallint"]),
+            (
+                CqlValue::Decimal(CqlDecimal { unscaled, scale: 0 }),
+                &["decimal"],
+            ),
+            (CqlValue::Double(0.0), &["double"]),
+            (CqlValue::Float(0.0), &["float"]),
+            (int(0), &["int"]),
+            (
+                CqlValue::Timestamp(CqlTimestamp { milliseconds: 0 }),
+                &["timestamp"],
+            ),
+            (CqlValue::Uuid(Uuid::nil()), &["uuid", "timeuuid"]),
             (CqlValue::Timeuuid(Uuid::nil()), &["uuid", "timeuuid"]),
+            (CqlValue::Varint(CqlVarint::from(0_i64)), &["varint"]),
+            (CqlValue::Inet(IpAddr::from([0; 4])), &["inet"]),
+            (CqlValue::Inet(IpAddr::from([0; 16])), &["inet"]),
+            (
+                CqlValue::Date(CqlDate {
+                    days_since_epoch: 0,
+                }),
+                &["date"],
+            ),
+            (CqlValue::Time(CqlTime { nanoseconds: 0 }), &["time"]),
+            (CqlValue::SmallInt(0), &["smallint"]),
+            (CqlValue::TinyInt(0), &["tinyint"]),
             (duration(0, 0, 0), &["duration"]),
+            (CqlValue::Set(vec![]), &[]),
+            (CqlValue::Map(vec![]), &[]),
+            (CqlValue::Vector(vec![]), &[]),
             (CqlValue::List(vec![]), &[]),
             (CqlValue::Tuple(vec![]), &[]),
             (udt(&[]), &[]),
         ];
+        let mut natives = BTreeSet::<&str>::new();
         for (value, names) in values {
+            natives.extend(names);
             for number in 0x01..=0x15 {
                 let ty = ColumnType::from_number(number);
                 let ColumnType::Unknown(_) = ty else {
@@ -687,8 +730,91 @@ mod tests {
                 };
             }
         }
-        let list = CqlValue::List(vec![]);
-        assert!(encode(&ty("SetType(Int32Type)"), &list).is_err());
-        assert!(encode(&ty("ListType(Int32Type)"), &CqlValue::List(vec![text("a")])).is_err());
+        assert_eq!(natives.len(), 20, "each type once at least: {natives:?}");
+    }
+
+    /// Inside of collections, tuples and user types too; what does not fit leaves nothing behind.
+    #[test]
+    fn nested_values_fit_only_their_types() {
+        let (one, a) = (|| int(1), || text("a"));
+        for (class, value) in [
+            ("ListType(Int32Type)", CqlValue::Set(vec![])),
+            ("SetType(Int32Type)", CqlValue::List(vec![])),
+            ("VectorType(Int32Type,1)", CqlValue::List(vec![one()])),
+            ("ListType(Int32Type)", CqlValue::Vector(vec![one()])),
+            ("MapType(Int32Type,Int32Type)", CqlValue::List(vec![])),
+            ("TupleType(Int32Type)", CqlValue::List(vec![one()])),
+            ("UserType(k,75,61:Int32Type)", CqlValue::Map(vec![])),
+            ("Int32Type", CqlValue::Tuple(vec![one()])),
+            ("Int32Type", udt(&[("a", one())])),
+            ("ListType(Int32Type)", CqlValue::List(vec![one(), a()])),
+            ("SetType(Int32Type)", CqlValue::Set(vec![one(), a()])),
+            (
+                "VectorType(Int32Type,2)",
+                CqlValue::Vector(vec![one(), a()]),
+            ),
+            (
+                "MapType(Int32Type,UTF8Type)",
+                CqlValue::Map(vec![(one(), a()), (a(), a())]),
+            ),
+            (
+                "MapType(Int32Type,UTF8Type)",
+                CqlValue::Map(vec![(one(), a()), (one(), one())]),
+            ),
+            (
+                "TupleType(Int32Type,UTF8Type)",
+                CqlValue::Tuple(vec![one(), one()]),
+            ),
+            (
+                "UserType(k,75,61:Int32Type,62:UTF8Type)",
+                udt(&[("a", one()), ("b", one())]),
+            ),
+        ] {
+            let error = encode(&ty(class), &value);
+            assert!(
+                matches!(error, Err(EncodeValueError::Mismatch(_))),
+                "{class} {error:?}"
+            );
+        }
+    }
+
+    /// Cells of zeros, of every length from none to twenty.
+    #[test]
+    fn values_have_their_length_or_are_errors() {
+        for (class, least, most) in [
+            ("BooleanType", 1, 1),
+            ("ByteType", 1, 1),
+            ("ShortType", 2, 2),
+            ("Int32Type", 4, 4),
+            ("FloatType", 4, 4),
+            ("SimpleDateType", 4, 4),
+            ("LongType", 8, 8),
+            ("CounterColumnType", 8, 8),
+            ("DoubleType", 8, 8),
+            ("TimestampType", 8, 8),
+            ("TimeType", 8, 8),
+            ("UUIDType", 16, 16),
+            ("TimeUUIDType", 16, 16),
+            ("IntegerType", 1, 20),
+            ("DecimalType", 5, 20),
+            // Three zeros of one byte each.
+            ("DurationType", 3, 3),
+            ("AsciiType", 0, 20),
+            ("UTF8Type", 0, 20),
+            ("BytesType", 0, 20),
+        ] {
+            for len in 0..=20 {
+                let value = decode(class, &"00".repeat(len));
+                let fits = (least..=most).contains(&len);
+                match len {
+                    0 if !fits => assert_eq!(value, Ok(CqlValue::Empty), "{class}"),
+                    _ => assert_eq!(value.is_ok(), fits, "{class} of {len} bytes: {value:?}"),
+                }
+            }
+        }
+        for len in 1..=20 {
+            let value = decode("InetAddressType", &"00".repeat(len));
+            assert_eq!(value.is_ok(), [4, 16].contains(&len), "{len} bytes");
+        }
     }
 }

@@ -47,6 +47,8 @@ pub enum EncodeValueError {
     },
     /// A field that the user-defined type does not have.
     UnknownField(Box<str>),
+    /// A field that was given more than once.
+    FieldTwice(Box<str>),
 }
 
 impl fmt::Display for EncodeValueError {
@@ -61,6 +63,7 @@ impl fmt::Display for EncodeValueError {
                 write!(formatter, "{got} fields for a tuple of {expected}")
             }
             Self::UnknownField(name) => write!(formatter, "no field named {name}"),
+            Self::FieldTwice(name) => write!(formatter, "field {name} is given twice"),
         }
     }
 }
