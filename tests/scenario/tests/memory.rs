@@ -5,11 +5,15 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use std::alloc::System;
 use std::thread::LocalKey;
 
-use messina_core::drive::{Prepared, Session};
+use messina_core::drive::{Batch, Prepared, Session};
 use messina_core::error::{ErrorKind, LimitField};
+use messina_scenario::frame::VOID;
 use messina_scenario::{hex, on_stream, play_once};
 
 /// Counts bytes held and their peak, for each thread by itself.
@@ -66,6 +70,44 @@ fn the_counter_sees_what_is_allocated_and_freed() {
     drop(vec![0_u8; 3 << 20]);
     assert!((3 << 20..4 << 20).contains(&growth_since(begun)));
     assert_eq!(HELD.get(), begun);
+}
+
+/// Filled again, a batch needs no memory: not for its values, and not for its way out.
+#[test]
+fn a_batch_filled_again_allocates_nothing() {
+    // PREPARED aa for the markers pk int, v text.
+    const INSERT: &str = "84000001080000003a 00000004 0001aa 00000001 00000002 00000001 0000 \
+        00016b 000174 0002706b 0009 000176 000d 00000004 00000000";
+    let insert = INSERT.replace("0000003a", &format!("{:08x}", hex(INSERT).len() - 9));
+    play_once(1, move |scene| {
+        let prepared = insert.clone();
+        async move {
+            let (session, mut peer) = scene.connect(scene.config()).await;
+            let insert = scene.prepare(&session, &mut peer, "INSERT", &prepared);
+            let insert = insert.await;
+            let mut batch = Batch::unlogged();
+            for round in 0..4 {
+                let begun = begin();
+                batch.clear();
+                for pk in 0..64_i32 {
+                    batch.push(&insert, (pk, "value")).expect("fits");
+                }
+                let filling = growth_since(begun);
+                let mut call = pin!(session.batch(&batch));
+                let begun = begin();
+                poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
+                let sending = growth_since(begun);
+                // Both of the connection's buffers have grown in two rounds.
+                if round > 1 {
+                    assert_eq!((filling, sending), (0, 0), "round {round}");
+                }
+                let request = peer.request().await;
+                assert_eq!(request.batch().statements.len(), 64);
+                peer.answer(&request, VOID);
+                call.await.expect("VOID");
+            }
+        }
+    });
 }
 
 /// Case F6: buffers grow with what came, not with what was declared.
