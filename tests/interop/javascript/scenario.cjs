@@ -11,6 +11,7 @@ const { parseArgs } = require("node:util");
 const cassandra = require("cassandra-driver");
 const { version } = require("cassandra-driver/package.json");
 
+const { BigDecimal, Duration, InetAddress, Integer, LocalDate, LocalTime } = cassandra.types;
 const { Long, Tuple, Uuid, consistencies } = cassandra.types;
 
 const { values: options } = parseArgs({
@@ -47,11 +48,23 @@ function shown(value) {
   if (value instanceof Map) return [...value].map((pair) => pair.map(shown)).sort();
   if (value instanceof Tuple) return value.values().map(shown);
   if (Array.isArray(value)) return value.map(shown);
-  if (value instanceof Long) return value.toNumber();
+  if (value instanceof Long || value instanceof Integer) return integer(value);
+  if (value instanceof BigDecimal) return [value._intVal.toString(), value._scale];
+  if (value instanceof LocalDate) return Math.round(value.date.getTime() / 86_400_000);
+  if (value instanceof LocalTime) return integer(value.getTotalNanoseconds());
+  if (value instanceof Duration) return [value.months, value.days, integer(value.nanoseconds)];
+  if (value instanceof Date) return value.getTime();
+  if (value instanceof Uuid || value instanceof InetAddress) return value.toString();
+  if (Buffer.isBuffer(value)) return `0x${value.toString("hex")}`;
   if (typeof value === "object") {
     return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, shown(field)]));
   }
   return value;
+}
+
+function integer(value) {
+  const number = Number(value.toString());
+  return Number.isSafeInteger(number) ? number : value.toString();
 }
 
 function say(line) {
@@ -126,6 +139,7 @@ class Visit {
         await check("lwt", null, () => this.lwt(features));
         await check("batch", null, () => this.batch(features));
         await check("counter", null, () => this.counter(counters));
+        await check("queries", null, () => this.queries(features));
         await check("errors", null, () => this.errors(features));
       }
     }
@@ -317,6 +331,22 @@ class Visit {
     }
     const rows = await this.rowsOf("counter", [1, 2], kind);
     return { rows: rows.map(([first]) => first) };
+  }
+
+  async queries(kind) {
+    const part = scenario.queries;
+    for (const text of part.setup) await this.unprepared(text, kind);
+    const saw = {};
+    for (const [name, text] of Object.entries(part.selects)) {
+      try {
+        const answer = await this.unprepared(text, kind);
+        const rows = answer.rows.map((line) => line.values().map(shown));
+        saw[name] = { columns: answer.columns.map((column) => column.name), rows };
+      } catch (error) {
+        saw[name] = `${error.name}: ${error.message}`;
+      }
+    }
+    return saw;
   }
 
   async errors(kind) {

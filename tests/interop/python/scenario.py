@@ -11,12 +11,14 @@ import sys
 import time
 import traceback
 import uuid
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 import cassandra
 import common
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
-from cassandra.util import OrderedMapSerializedKey, SortedSet
+from cassandra.util import Date, Duration, OrderedMapSerializedKey, SortedSet, Time
 from control import stats
 
 
@@ -44,6 +46,29 @@ def shown(value):
         return {name: shown(getattr(value, name)) for name in value._fields}
     if isinstance(value, (list, tuple)):
         return [shown(item) for item in value]
+    return simple(value)
+
+
+def simple(value):
+    """The same of a value that holds no others."""
+    if isinstance(value, int) and abs(value) > 1 << 53:
+        return str(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        sign, digits, exponent = value.as_tuple()
+        unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+        return [str(unscaled), -exponent]
+    if isinstance(value, Date):
+        return value.days_from_epoch
+    if isinstance(value, Time):
+        return value.nanosecond_time
+    if isinstance(value, datetime):
+        return round((value - datetime(1970, 1, 1)) / timedelta(milliseconds=1))
+    if isinstance(value, Duration):
+        return [value.months, value.days, value.nanoseconds]
     return value
 
 
@@ -84,6 +109,7 @@ class Visit:
             check("lwt", lambda: self.lwt(features))
             check("batch", lambda: self.batch(features))
             check("counter", lambda: self.counter(self.cluster_kind["counters"]))
+            check("queries", lambda: self.queries(features))
             check("errors", lambda: self.errors(features))
         self.cluster.shutdown()
 
@@ -284,6 +310,21 @@ class Visit:
                 batch.add(update, values)
             self.session.execute(batch)
         return {"rows": [rows[0] for rows in self.rows_of("counter", (1, 2), kind)]}
+
+    def queries(self, kind):
+        part = self.scenario["queries"]
+        for text in part["setup"]:
+            self.session.execute(self.cql(text, kind))
+        saw = {}
+        for name, text in part["selects"].items():
+            try:
+                answer = self.session.execute(self.cql(text, kind))
+            except Exception as error:  # whatever it is, the harness has to see it
+                saw[name] = f"{type(error).__name__}: {error}"
+                continue
+            rows = [shown(list(row)) for row in answer]
+            saw[name] = {"columns": list(answer.column_names), "rows": rows}
+        return saw
 
     def errors(self, kind):
         before = self.stats()

@@ -4,9 +4,10 @@ use anyhow::{Context as _, Result};
 use scylla::errors::{ExecutionError, PrepareError, RequestAttemptError};
 use scylla::frame::protocol_features::ProtocolFeatures;
 use scylla::statement::batch::{Batch, BatchType};
+use scylla::value::Row;
 use serde_json::{Map, Value, json};
 
-use crate::values::bind;
+use crate::values::{bind, shown};
 use crate::visit::{Visit, keyspace};
 
 impl Visit<'_> {
@@ -126,6 +127,45 @@ impl Visit<'_> {
         let rows = self.rows_of("counter", 1..=2, kind).await?;
         let rows: Vec<_> = rows.iter().map(|rows| rows.first()).collect();
         Ok((json!({ "rows": rows }), ()))
+    }
+
+    pub(crate) async fn queries(&self, kind: &str) -> Result<(Value, ())> {
+        let part = self.part("queries");
+        for text in part["setup"].as_array().context("no setup")? {
+            self.unprepared(text, kind).await?;
+        }
+        let mut saw = Map::new();
+        for (name, text) in part["selects"].as_object().context("no selects")? {
+            let answer = self.query(&self.cql(text, kind)?).await;
+            let answer = answer.unwrap_or_else(|error| json!(format!("{error:#}")));
+            saw.insert(name.clone(), answer);
+        }
+        Ok((Value::Object(saw), ()))
+    }
+
+    /// The columns and rows of a statement without values.
+    async fn query(&self, cql: &str) -> Result<Value> {
+        let answer = self
+            .session
+            .query_unpaged(cql, ())
+            .await?
+            .into_rows_result()?;
+        let columns: Vec<_> = answer
+            .column_specs()
+            .iter()
+            .map(|spec| spec.name())
+            .collect();
+        let mut rows = Vec::new();
+        for row in answer.rows::<Row>()? {
+            let cells = row?.columns;
+            rows.push(
+                cells
+                    .iter()
+                    .map(|cell| shown(cell.as_ref()))
+                    .collect::<Vec<_>>(),
+            );
+        }
+        Ok(json!({ "columns": columns, "rows": rows }))
     }
 
     pub(crate) async fn errors(&self, kind: &str) -> Result<(Value, ())> {

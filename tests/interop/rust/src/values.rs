@@ -101,10 +101,6 @@ pub(crate) fn shown(value: Option<&CqlValue>) -> Value {
     };
     match value {
         None => Value::Null,
-        Some(CqlValue::Text(text)) => json!(text),
-        Some(CqlValue::Int(number)) => json!(number),
-        Some(CqlValue::BigInt(number) | CqlValue::Counter(Counter(number))) => json!(number),
-        Some(CqlValue::Boolean(flag)) => json!(flag),
         Some(CqlValue::List(items)) => json!(all(items)),
         Some(CqlValue::Set(items)) => sorted(all(items)),
         Some(CqlValue::Map(pairs)) => {
@@ -117,8 +113,60 @@ pub(crate) fn shown(value: Option<&CqlValue>) -> Value {
             let fields = fields.map(|(name, value)| (name.clone(), shown(value.as_ref())));
             Value::Object(fields.collect::<Map<_, _>>())
         }
-        Some(other) => json!(format!("{other:?}")),
+        Some(other) => shown_simple(other),
     }
+}
+
+/// The same of a value that holds no others.
+fn shown_simple(value: &CqlValue) -> Value {
+    match value {
+        CqlValue::Text(text) | CqlValue::Ascii(text) => json!(text),
+        CqlValue::TinyInt(number) => json!(number),
+        CqlValue::SmallInt(number) => json!(number),
+        CqlValue::Int(number) => json!(number),
+        CqlValue::BigInt(number) | CqlValue::Counter(Counter(number)) => {
+            integer(i128::from(*number))
+        }
+        CqlValue::Varint(number) => integer(signed(number.as_signed_bytes_be_slice())),
+        CqlValue::Decimal(number) => {
+            let (unscaled, scale) = number.as_signed_be_bytes_slice_and_exponent();
+            json!([signed(unscaled).to_string(), scale])
+        }
+        CqlValue::Boolean(flag) => json!(flag),
+        CqlValue::Float(number) => json!(number),
+        CqlValue::Double(number) => json!(number),
+        CqlValue::Blob(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            json!(format!("0x{digits}"))
+        }
+        CqlValue::Date(date) => json!(i64::from(date.0) - (1 << 31)),
+        CqlValue::Time(time) => json!(time.0),
+        CqlValue::Timestamp(timestamp) => json!(timestamp.0),
+        CqlValue::Duration(duration) => {
+            json!([duration.months, duration.days, duration.nanoseconds])
+        }
+        CqlValue::Inet(address) => json!(address),
+        CqlValue::Uuid(uuid) => json!(uuid.to_string()),
+        CqlValue::Timeuuid(uuid) => json!(uuid.to_string()),
+        other => json!(format!("{other:?}")),
+    }
+}
+
+/// Beyond what a double holds, as text.
+fn integer(number: i128) -> Value {
+    match i64::try_from(number) {
+        Ok(number) if number.unsigned_abs() <= 1 << 53 => json!(number),
+        _ => json!(number.to_string()),
+    }
+}
+
+/// Two's complement of at most 16 bytes, which is what the scenario has.
+fn signed(bytes: &[u8]) -> i128 {
+    let negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+    let start = if negative { -1 } else { 0 };
+    bytes
+        .iter()
+        .fold(start, |number, byte| (number << 8) | i128::from(*byte))
 }
 
 /// By text: the scenario's sets and maps have keys of one type, and none that begins another.

@@ -55,6 +55,7 @@ impl<'a> Visit<'a> {
             check("lwt", None, self.lwt(kind)).await;
             check("batch", None, self.batch(kind)).await;
             check("counter", None, self.counter(counters.unwrap_or(kind))).await;
+            check("queries", None, self.queries(kind)).await;
             check("errors", None, self.errors(kind)).await;
         }
     }

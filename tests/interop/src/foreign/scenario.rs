@@ -110,7 +110,15 @@ impl Scenario {
             }));
         }
         if self.cluster(cluster)?["features"].is_string() {
-            let features = ["collections", "udt", "lwt", "batch", "counter", "errors"];
+            let features = [
+                "collections",
+                "udt",
+                "lwt",
+                "batch",
+                "counter",
+                "queries",
+                "errors",
+            ];
             checks.extend(features.map(|check| (check, String::new())));
         }
         Ok(checks)
@@ -131,8 +139,15 @@ impl Scenario {
                 let expect = expect("lwt");
                 json!({ "steps": expect[answers], "row": expect["row"] })
             }
-            "collections" | "udt" | "batch" | "counter" | "errors" => expect(check),
+            "collections" | "udt" | "batch" | "counter" | "queries" | "errors" => expect(check),
             _ => return Ok(None),
         }))
+    }
+
+    /// Queries of a check whose rows may come in any order.
+    #[must_use]
+    pub fn any_order(&self, check: &str) -> Vec<&str> {
+        let names = self.0[check]["any_order"].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).collect()
     }
 }
