@@ -20,7 +20,7 @@ use crate::sync::Shared;
 pub struct Status {
     /// What the control plane knew last.
     pub cluster: Shared<ClusterStatus>,
-    /// The nodes, by index.
+    /// The nodes. Not by index: look for [`NodeStatus::node`].
     pub nodes: Vec<NodeStatus>,
     /// The tables that are divided into tablets, sorted by keyspace and name.
     pub tablets: Vec<TableTablets>,

@@ -6,8 +6,10 @@ use std::rc::Rc;
 use messina_core::drive::Batch;
 use messina_core::error::Error;
 use messina_core::types::Counter;
+use messina_core::wire::Consistency;
+use messina_sim::node::Options;
 
-use crate::scene::{Scene, run};
+use crate::scene::{Scene, run, run_on};
 
 const UPDATE: &str = "UPDATE ks.t SET v = ? WHERE pk = ?";
 const SELECT: &str = "SELECT v FROM ks.t WHERE pk = ?";
@@ -43,7 +45,8 @@ fn a_batch_is_stored_and_goes_to_a_replica_of_its_first_statement() {
                     let result = scene.session.batch(&batch).await.unwrap();
                     let tablet = route().tablet().expect("it was learned");
                     let status = scene.session.status();
-                    let node = &status.nodes[usize::from(result.info().node.value())];
+                    let mut nodes = status.nodes.iter();
+                    let node = nodes.find(|node| node.node == result.info().node).unwrap();
                     let mut replicas = tablet.replicas().iter();
                     let replica = replicas.find(|replica| replica.host_id == node.host_id);
                     let shard = replica.expect("a replica").shard;
@@ -53,6 +56,49 @@ fn a_batch_is_stored_and_goes_to_a_replica_of_its_first_statement() {
                     let stored = [pk, pk + 100, pk + 200].map(|pk| value(&scene, pk));
                     for (place, stored) in (1..).zip(stored) {
                         assert_eq!(stored.await, Some(place));
+                    }
+                }
+            },
+        );
+    }
+}
+
+/// A batch of a strongly consistent table goes to the leader of its tablet, by the level and the
+/// table of its statements.
+#[test]
+fn a_batch_of_a_strongly_consistent_table_goes_to_its_leader() {
+    const KEYSPACE: &str = "CREATE KEYSPACE strong WITH replication = \
+        {'class': 'NetworkTopologyStrategy', 'replication_factor': 3} AND consistency = 'global'";
+    const TABLE: &str = "CREATE TABLE strong.t (pk bigint PRIMARY KEY, v bigint)";
+    for seed in 1..=4 {
+        let mut options = Options::uniform(3, 4);
+        options.seed = seed;
+        run_on(
+            options,
+            |config| config.consistency = Consistency::Quorum,
+            |scene| async move {
+                let session = &scene.session;
+                session.ready().await.unwrap();
+                session.query(KEYSPACE, ()).await.unwrap();
+                session.query(TABLE, ()).await.unwrap();
+                let insert = "INSERT INTO strong.t (pk, v) VALUES (?, ?)";
+                let insert = session.prepare(insert).await.unwrap();
+                scene.pause(5_000_000).await;
+                for pk in 0..4_i64 {
+                    let route = || session.route(&insert, (pk, 1_i64)).unwrap();
+                    while route().leader().is_none() {
+                        session.execute(&insert, (pk, 1_i64)).await.unwrap();
+                        scene.pause(100_000).await;
+                    }
+                    let mut batch = Batch::unlogged();
+                    batch.push(&insert, (pk, 2_i64)).unwrap();
+                    let (host_id, shard) = route().leader().unwrap();
+                    for _ in 0..4 {
+                        let info = session.batch(&batch).await.unwrap().info();
+                        let status = session.status();
+                        let mut nodes = status.nodes.iter();
+                        let node = nodes.find(|node| node.node == info.node).unwrap();
+                        assert_eq!((node.host_id, info.shard), (host_id, shard));
                     }
                 }
             },
