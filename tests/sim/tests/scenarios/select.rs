@@ -307,13 +307,15 @@ fn paged(sim: &mut Sim, id: ConnectionId, text: &str, size: u32, state: Option<&
     sim.ask(id, QUERY, &query(text, &parameters))
 }
 
+type Row = Vec<Option<Vec<u8>>>;
+
 /// All rows, and the lengths of the pages.
 fn pages(
     sim: &mut Sim,
     id: ConnectionId,
     text: &str,
     mut size: impl FnMut(usize) -> u32,
-) -> (Vec<Vec<Option<Vec<u8>>>>, Vec<usize>) {
+) -> (Vec<Row>, Vec<usize>) {
     let (mut rows, mut lens, mut state) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
     loop {
         assert!(lens.len() < 200, "{text} never ends");
@@ -643,4 +645,78 @@ fn updates_make_rows_that_their_cells_keep() {
     );
     let left = sim.ok(id, "SELECT v FROM ks.c WHERE pk = 0").rows().rows;
     assert_eq!(left.len(), 5);
+}
+
+#[test]
+fn deletions_by_several_columns() {
+    // Of v 7 8 9 4 5 6 1 2 3 where a goes down; `ks.u` has both columns going up.
+    let cases: &[(&str, &[i32])] = &[
+        ("(a, b) = (2, 2)", &[1, 2, 3, 4, 6, 7, 8, 9]),
+        ("(a, b) > (2, 2)", &[1, 2, 3, 4, 5]),
+        ("(a, b) >= (2, 2) AND (a, b) < (3, 2)", &[1, 2, 3, 4, 8, 9]),
+        ("(a) <= (2)", &[7, 8, 9]),
+        ("a = 2 AND b >= 2", &[1, 2, 3, 4, 7, 8, 9]),
+    ];
+    for (condition, left) in cases {
+        let (mut sim, id) = clustered();
+        sim.ok(
+            id,
+            "CREATE TABLE ks.u (pk int, a int, b int, v int, PRIMARY KEY (pk, a, b))",
+        );
+        for a in 1..4 {
+            for b in 1..4 {
+                let v = 3 * (a - 1) + b;
+                sim.ok(
+                    id,
+                    &format!("INSERT INTO ks.u (pk, a, b, v) VALUES (0, {a}, {b}, {v})"),
+                );
+            }
+        }
+        sim.ok(
+            id,
+            &format!("DELETE FROM ks.u WHERE pk = 0 AND {condition}"),
+        );
+        let found = sim.ok(id, "SELECT v FROM ks.u WHERE pk = 0").rows().ints(0);
+        assert_eq!(found, *left, "{condition}");
+    }
+    let (mut sim, id) = clustered();
+    sim.ok(id, "DELETE FROM ks.c WHERE pk = 0 AND (a, b) = (2, 2)");
+    let found = sim.ok(id, "SELECT v FROM ks.c WHERE pk = 0").rows().ints(0);
+    assert_eq!(found, [7, 8, 9, 4, 6, 1, 2, 3]);
+    for (text, message) in [
+        (
+            "DELETE FROM ks.c WHERE pk = 0 AND (a, b) > (2, 2)",
+            "Unsupported relation on (a,b) in UPDATE or DELETE",
+        ),
+        (
+            "DELETE FROM ks.c WHERE pk = 0 AND (b) > (2)",
+            "Clustering columns may not be skipped in multi-column relations. They should appear \
+             in the PRIMARY KEY order. Got (b)",
+        ),
+        (
+            "DELETE FROM ks.c WHERE pk = 0 AND (a) > (2) AND a = 1",
+            "Mixing single column relations and multi column relations on clustering columns is \
+             not allowed",
+        ),
+        (
+            "SELECT v FROM ks.c WHERE pk = 0 AND (a) > (2) AND b = 1",
+            "Mixing single column relations and multi column relations on clustering columns is \
+             not allowed",
+        ),
+        (
+            "SELECT v FROM ks.c WHERE pk = 0 AND (a, v) > (2, 1)",
+            "Multi-column relations can only be applied to clustering columns but was applied to: \
+             v",
+        ),
+        (
+            "DELETE FROM ks.c WHERE pk = 0 AND a > 1 AND a >= 2",
+            "More than one restriction was found for the start bound on a",
+        ),
+    ] {
+        assert_eq!(
+            sim.query(id, text).error(),
+            (0x2200, message.to_owned()),
+            "{text}"
+        );
+    }
 }

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use super::super::codec::Bound;
 use super::super::cql::Operator;
 use super::super::error::CqlError;
-use super::super::plan::{Action, ModifyPlan, Operand, Update};
+use super::super::plan::{Action, ModifyPlan, Operand, Test, Update};
 use super::super::schema::Role;
 use super::super::store::{CellChange, Change, PartitionKey, RowKey, RowRange, Stamp};
+use super::super::value::fields;
 use super::collections::parts_change;
 use super::key::{partition_keys, prefix_range, products, put_clustering, row_key};
 use super::{Result, key_value, resolve};
@@ -104,9 +105,7 @@ fn changes(plan: &ModifyPlan, values: &[Bound]) -> Result<Vec<Change>> {
             }
             Ok(changes)
         }
-        Action::DeleteRows if plan.prefix.is_empty() && plan.range.is_empty() => {
-            Ok(vec![Change::DeletePartition])
-        }
+        Action::DeleteRows if plan.names_partitions() => Ok(vec![Change::DeletePartition]),
         Action::DeleteRows => prefixes
             .into_iter()
             .map(|clustering| {
@@ -174,34 +173,65 @@ fn delta_of(bytes: &[u8], down: bool) -> Result<i64> {
 
 /// The encoded range of a DELETE over part of a partition.
 fn edges(plan: &ModifyPlan, values: &[Bound], prefix: RowKey) -> Result<RowRange> {
-    let (mut low, mut high) = prefix_range(&prefix);
-    let Some(column) = plan.table.clustering_columns().get(plan.prefix.len()) else {
-        return Ok((low, high));
-    };
-    let descending = matches!(column.role, Role::Clustering { descending: true });
-    for (operator, operand) in &plan.range {
-        let value = key_value(operand, values, column)?;
-        let mut bound = prefix.clone();
-        put_clustering(&mut bound, column, &value);
-        let (from, to) = prefix_range(&bound);
-        // Everything that has this component lies in [from, to).
-        let beyond = |edge| match edge {
-            Edge::Excluded(key) => Edge::Included(key),
-            other => other,
-        };
-        let before = |edge| match edge {
-            Edge::Included(key) => Edge::Excluded(key),
-            other => other,
-        };
-        match (operator, descending) {
-            (Operator::Greater, false) | (Operator::Less, true) => low = beyond(to),
-            (Operator::GreaterOrEqual, false) | (Operator::LessOrEqual, true) => low = from,
-            (Operator::Less, false) | (Operator::Greater, true) => high = before(from),
-            (Operator::LessOrEqual, false) | (Operator::GreaterOrEqual, true) => high = to,
-            _ => return Err(CqlError::invalid("!= cannot select rows to delete")),
+    let columns = plan.table.clustering_columns();
+    let mut range = prefix_range(&prefix);
+    if let Some(column) = columns.get(plan.prefix.len()) {
+        for (operator, operand) in &plan.range {
+            let value = key_value(operand, values, column)?;
+            let mut bound = prefix.clone();
+            put_clustering(&mut bound, column, &value);
+            range = narrow(range, *operator, &bound, column.role)?;
         }
     }
-    Ok((low, high))
+    for filter in &plan.tuples {
+        let Test::Compare(operator, operand) = &filter.test else {
+            return Err(CqlError::invalid("IN cannot select rows to delete"));
+        };
+        let tuple = key_value(operand, values, &filter.tuple)?;
+        let parts: Option<Vec<Bytes>> = fields(&tuple).and_then(|parts| {
+            let parts = parts.into_iter();
+            parts.map(|part| part.map(Bytes::copy_from_slice)).collect()
+        });
+        let parts = parts.ok_or_else(|| {
+            let name = &filter.tuple.name;
+            CqlError::Invalid(format!(
+                "Invalid null value in condition for columns {name}"
+            ))
+        })?;
+        let bound = row_key(&parts, columns);
+        range = narrow(range, *operator, &bound, filter.tuple.role)?;
+    }
+    Ok(range)
+}
+
+/// What a bound leaves of a range. `role` tells the direction of the columns it is about.
+fn narrow(
+    (low, high): RowRange,
+    operator: Operator,
+    bound: &RowKey,
+    role: Role,
+) -> Result<RowRange> {
+    let descending = matches!(role, Role::Clustering { descending: true });
+    let (from, to) = prefix_range(bound);
+    // Everything that begins with the bound lies in [from, to).
+    let beyond = |edge| match edge {
+        Edge::Excluded(key) => Edge::Included(key),
+        other => other,
+    };
+    let before = |edge| match edge {
+        Edge::Included(key) => Edge::Excluded(key),
+        other => other,
+    };
+    Ok(match (operator, descending) {
+        (Operator::Equal, _) => (from, to),
+        (Operator::Greater, false) | (Operator::Less, true) => (beyond(to), high),
+        (Operator::GreaterOrEqual, false) | (Operator::LessOrEqual, true) => (from, high),
+        (Operator::Less, false) | (Operator::Greater, true) => (low, before(from)),
+        (Operator::LessOrEqual, false) | (Operator::GreaterOrEqual, true) => (low, to),
+        (Operator::NotEqual, _) => {
+            return Err(CqlError::invalid("!= cannot select rows to delete"));
+        }
+    })
 }
 
 /// The timestamp that an operand of USING TIMESTAMP means.

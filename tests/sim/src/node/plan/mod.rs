@@ -218,6 +218,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) prefix: Vec<Test>,
     /// Bounds on the clustering column after the prefix (DELETE only).
     pub(crate) range: Bounds,
+    /// Bounds on the leading clustering columns together, instead of prefix and range.
+    pub(crate) tuples: Vec<TupleFilter>,
     pub(crate) action: Action,
     pub(crate) timestamp: Option<Operand>,
     pub(crate) ttl: Option<Operand>,
@@ -225,6 +227,11 @@ pub(crate) struct ModifyPlan {
 }
 
 impl ModifyPlan {
+    /// Whether nothing of the clustering key is tested.
+    pub(crate) fn names_partitions(&self) -> bool {
+        self.prefix.is_empty() && self.range.is_empty() && self.tuples.is_empty()
+    }
+
     /// The values of the partition key, if it is one partition.
     fn single_key(&self) -> Option<Vec<&Operand>> {
         self.key.iter().map(single).collect()

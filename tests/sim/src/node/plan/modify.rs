@@ -2,13 +2,15 @@
 
 use super::super::codec::Bound;
 use super::super::cql::{
-    Assignment, Condition, Modify, ModifyKind, Operator, Part, Relation, Subject, Term, Using,
+    Assignment, Comparison, Condition, Modify, ModifyKind, Operator, Part, Relation, Subject, Term,
+    Using,
 };
 use super::super::error::CqlError;
 use super::super::schema::{Role, Table};
 use super::super::value::CqlType;
 use super::planner::Planner;
-use super::{Action, Bounds, ModifyPlan, Operand, Result, Test, Update, single};
+use super::restrict::{MIXED, check_tuple};
+use super::{Action, Bounds, ModifyPlan, Operand, Result, Test, TupleFilter, Update, single};
 
 /// A test of the key column at a position.
 type Keyed = (usize, Test);
@@ -39,7 +41,19 @@ impl Planner<'_> {
         let ttl = self.attribute(&table, using.ttl, "[ttl]", &CqlType::INT)?;
         self.timeout(&table, using.timeout)?;
         let (action, mut keys) = self.action(&table, kind)?;
+        let mut tuples = Vec::new();
+        let relations = relations
+            .into_iter()
+            .filter_map(|relation| match relation.subject {
+                Subject::Tuple(names) => {
+                    tuples.push((names, relation.comparison));
+                    None
+                }
+                _ => Some(relation),
+            })
+            .collect();
         let range = self.where_clause(&table, relations, &action, &mut keys)?;
+        let tuples = self.tuple_bounds(&table, tuples, &action)?;
         let (key, prefix) = split_key(&table, keys)?;
         let range = bounds_after(&table, prefix.len(), range)?;
         let condition = self.condition(&table, condition)?;
@@ -48,11 +62,16 @@ impl Planner<'_> {
             key,
             prefix,
             range,
+            tuples,
             action,
             timestamp,
             ttl,
             condition,
         };
+        let by_column = !plan.prefix.is_empty() || !plan.range.is_empty();
+        if by_column && !plan.tuples.is_empty() {
+            return Err(CqlError::invalid(MIXED));
+        }
         check_rows(&plan, verb)?;
         check_conditional(&plan)?;
         Ok(plan)
@@ -137,6 +156,36 @@ impl Planner<'_> {
             }
         }
         Ok(range)
+    }
+
+    /// Bounds of several columns: DELETE only, and a range only where all are stored in one
+    /// direction.
+    fn tuple_bounds(
+        &mut self,
+        table: &Table,
+        tuples: Vec<(Vec<String>, Comparison)>,
+        action: &Action,
+    ) -> Result<Vec<TupleFilter>> {
+        let mut bounds = Vec::with_capacity(tuples.len());
+        for (names, comparison) in tuples {
+            let filter = self.tuple_filter(table, &names, comparison)?;
+            check_tuple(table, &filter)?;
+            let roles = filter.columns.iter().map(|at| table.columns[*at].role);
+            let one_way = roles.clone().all(|role| Some(role) == roles.clone().next());
+            let is_bound = match &filter.test {
+                Test::Compare(Operator::Equal, _) => true,
+                Test::Compare(operator, _) => *operator != Operator::NotEqual && one_way,
+                _ => false,
+            };
+            if !matches!(action, Action::DeleteRows) || !is_bound {
+                return Err(CqlError::Invalid(format!(
+                    "Unsupported relation on {} in UPDATE or DELETE",
+                    filter.tuple.name
+                )));
+            }
+            bounds.push(filter);
+        }
+        Ok(bounds)
     }
 
     fn action(&mut self, table: &Table, kind: ModifyKind) -> Result<(Action, Vec<Keyed>)> {
@@ -303,12 +352,28 @@ fn check_conditional(plan: &ModifyPlan) -> Result<()> {
 }
 
 /// Bounds, all of the clustering column that comes after the `given` ones.
+///
+/// A range has one start and one end.
 fn bounds_after(
     table: &Table,
     given: usize,
     range: Vec<(usize, Operator, Operand)>,
 ) -> Result<Bounds> {
     let next = table.partition_len + given;
+    for (what, operators) in [
+        ("start", [Operator::Greater, Operator::GreaterOrEqual]),
+        ("end", [Operator::Less, Operator::LessOrEqual]),
+    ] {
+        let same = range
+            .iter()
+            .filter(|(_, operator, _)| operators.contains(operator));
+        if same.count() > 1 {
+            let name = &table.columns[next].name;
+            return Err(CqlError::Invalid(format!(
+                "More than one restriction was found for the {what} bound on {name}"
+            )));
+        }
+    }
     range
         .into_iter()
         .map(|(column, operator, operand)| {

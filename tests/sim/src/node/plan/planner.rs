@@ -182,6 +182,12 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// What the variable of an IN list is called.
+    fn in_name(&self, column: &Column) -> String {
+        let word = if self.plain { "in" } else { "IN" };
+        format!("{word}({})", column.name)
+    }
+
     pub(super) fn comparison(
         &mut self,
         table: &Table,
@@ -193,7 +199,7 @@ impl<'a> Planner<'a> {
                 .operand(table, term, &column.name, &column.ty)
                 .map(|operand| Test::Compare(operator, operand)),
             Comparison::In(terms) => {
-                let name = format!("IN({})", column.name);
+                let name = self.in_name(column);
                 let operands: Result<Vec<Operand>> = terms
                     .into_iter()
                     .map(|term| self.operand(table, term, &name, &column.ty))
@@ -201,7 +207,7 @@ impl<'a> Planner<'a> {
                 operands.map(Test::In)
             }
             Comparison::InMarker(marker) => {
-                let name = format!("IN({})", column.name);
+                let name = self.in_name(column);
                 self.describe(table, marker, &name, &CqlType::list(column.ty.clone()));
                 Ok(Test::InMarker(marker))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::cql::Operator;
 use super::super::error::CqlError;
 use super::super::schema::Table;
-use super::{Filter, Result, SelectPlan, Test};
+use super::{Filter, Result, SelectPlan, Test, TupleFilter};
 
 const REFUSAL: &str = "Cannot execute this query as it might involve data filtering and thus may \
                        have unpredictable performance. If you want to execute this query despite \
@@ -50,28 +50,31 @@ pub(super) fn restrict(plan: &mut SelectPlan, allow_filtering: bool) -> Result<(
     Err(CqlError::Invalid(refusal))
 }
 
-/// Tests of several columns begin at the first clustering column, without gaps, and are not mixed
-/// with tests of one.
+pub(super) const MIXED: &str = "Mixing single column relations and multi column relations on \
+                                clustering columns is not allowed";
+
 fn check_tuples(plan: &SelectPlan) -> Result<()> {
-    let table = &plan.table;
     for filter in &plan.tuples {
-        let expected = table.partition_len..table.partition_len + filter.columns.len();
-        if !expected.eq(filter.columns.iter().copied()) {
-            return Err(CqlError::Invalid(format!(
-                "Clustering columns may not be skipped in multi-column relations. They should \
-                 appear in the PRIMARY KEY order. Got {}",
-                filter.tuple.name
-            )));
-        }
+        check_tuple(&plan.table, filter)?;
     }
-    let single = |filter: &Filter| table.is_clustering(filter.column);
+    let single = |filter: &Filter| plan.table.is_clustering(filter.column);
     if !plan.tuples.is_empty() && plan.filters.iter().any(single) {
-        return Err(CqlError::invalid(
-            "Mixing single column relations and multi column relations on clustering columns is \
-             not allowed",
-        ));
+        return Err(CqlError::invalid(MIXED));
     }
     Ok(())
+}
+
+/// A test of several columns begins at the first clustering column and has no gaps.
+pub(super) fn check_tuple(table: &Table, filter: &TupleFilter) -> Result<()> {
+    let expected = table.partition_len..table.partition_len + filter.columns.len();
+    if expected.eq(filter.columns.iter().copied()) {
+        return Ok(());
+    }
+    Err(CqlError::Invalid(format!(
+        "Clustering columns may not be skipped in multi-column relations. They should appear in \
+         the PRIMARY KEY order. Got {}",
+        filter.tuple.name
+    )))
 }
 
 fn names_values(test: &Test) -> bool {

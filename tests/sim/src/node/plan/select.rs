@@ -101,7 +101,7 @@ impl Planner<'_> {
     }
 
     /// `(a, b) > (1, 2)`: the columns are compared as one tuple.
-    fn tuple_filter(
+    pub(super) fn tuple_filter(
         &mut self,
         table: &Table,
         names: &[String],
