@@ -55,10 +55,10 @@ impl Cluster {
             Ok(())
         };
         let answer = opened.and_then(|()| self.answer(connection, header.opcode, &mut reader, now));
-        if let Some(event) = self.own_event.take()
-            && connection.is_registered(EventKind::Schema)
-        {
-            connection.push_schema_event(&event);
+        for event in core::mem::take(&mut self.own_events) {
+            if connection.is_registered(EventKind::Schema) {
+                connection.push_schema_event(&event);
+            }
         }
         if core::mem::take(&mut self.silent) {
             return;

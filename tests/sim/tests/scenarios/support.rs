@@ -246,6 +246,27 @@ impl Sim {
         reply
     }
 
+    /// A cluster with tables, and a connection to it.
+    pub(crate) fn admin() -> (Self, ConnectionId) {
+        let mut sim = Self::with_tables(TabletsMode::V2);
+        let id = sim.connect(0, 0, &[]);
+        (sim, id)
+    }
+
+    /// The first value of the one row that a SELECT finds, in hexadecimal.
+    pub(crate) fn value(&mut self, id: ConnectionId, text: &str) -> Option<String> {
+        let rows = self.ok(id, text).rows().rows;
+        assert_eq!(rows.len(), 1, "{text}");
+        rows[0][0].as_deref().map(hex)
+    }
+
+    /// The code of the error that a statement must give.
+    pub(crate) fn refused(&mut self, id: ConnectionId, text: &str) -> u32 {
+        let reply = self.query(id, text);
+        assert_eq!(reply.opcode, ERROR, "{text}");
+        reply.error().0
+    }
+
     /// The id of a prepared statement.
     pub(crate) fn prepare(&mut self, id: ConnectionId, text: &str) -> Vec<u8> {
         let reply = self.ask(id, PREPARE, &long_string(text));
@@ -354,6 +375,11 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
         .chunks(2)
         .map(|pair| pair[0] << 4 | pair[1])
         .collect()
+}
+
+/// Hexadecimal without the spaces that make it readable.
+pub(crate) fn compact(text: &str) -> String {
+    text.replace(' ', "")
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

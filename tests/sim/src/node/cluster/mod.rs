@@ -83,8 +83,8 @@ pub struct Cluster {
     pub(crate) tablets: HashMap<TableId, TabletMap>,
     pub(crate) connections: BTreeMap<u64, Connection>,
     pub(crate) touched: Vec<ConnectionId>,
-    /// A schema event that the connection being served has yet to take.
-    pub(crate) own_event: Option<super::execute::SchemaChange>,
+    /// Schema events that the connection being served has yet to take.
+    pub(crate) own_events: Vec<super::execute::SchemaChange>,
     /// The request being served gets no answer.
     pub(crate) silent: bool,
     /// The connection whose statement is being executed.
@@ -136,7 +136,7 @@ impl Cluster {
             tablets: HashMap::new(),
             connections: BTreeMap::new(),
             touched: Vec::new(),
-            own_event: None,
+            own_events: Vec::new(),
             silent: false,
             serving: None,
             traces: Traces::default(),

@@ -149,7 +149,11 @@ impl Parser<'_> {
             };
             class = Some(name);
         }
-        self.options()?;
+        if !self.options()?.is_empty() {
+            return Err(CqlError::invalid(
+                "options of indexes are not supported by this node",
+            ));
+        }
         Ok(SchemaStatement::CreateIndex(CreateIndex {
             name,
             if_not_exists,

@@ -162,7 +162,7 @@ fn text_of(from: Native, value: &[u8]) -> Option<String> {
         Native::Timestamp => calendar::timestamp_text(i64::from_be_bytes(value.try_into().ok()?)),
         Native::Blob | Native::Duration => return None,
         _ => {
-            let (negative, digits) = bignum::digits(value);
+            let (negative, digits) = bignum::digits(value)?;
             format!("{}{digits}", if negative { "-" } else { "" })
         }
     })

@@ -105,7 +105,13 @@ impl Keyspace {
     }
 
     /// Puts a new form of a user type wherever it is used.
-    pub(crate) fn replace_type(&mut self, changed: &Arc<UserType>) {
+    ///
+    /// Gives the names of tables that use it.
+    pub(crate) fn replace_type(
+        &mut self,
+        changed: &Arc<UserType>,
+    ) -> Result<Vec<String>, CqlError> {
+        let mut altered_tables = Vec::new();
         let replaced = |ty: &CqlType| ty.with_user(changed);
         for user in self.types.values_mut() {
             let fields = user.fields.iter();
@@ -116,6 +122,7 @@ impl Keyspace {
                 fields,
                 ..UserType::clone(user)
             });
+            CqlType::User(Arc::clone(user)).check_size()?;
         }
         self.types.insert(changed.name.clone(), Arc::clone(changed));
         for table in self.tables.values_mut() {
@@ -127,10 +134,13 @@ impl Keyspace {
                 let mut altered = Table::clone(table);
                 for column in &mut altered.columns {
                     column.ty = replaced(&column.ty);
+                    column.ty.check_size()?;
                 }
+                altered_tables.push(altered.name.clone());
                 *table = Arc::new(altered);
             }
         }
+        Ok(altered_tables)
     }
 
     pub(crate) fn is_strong(&self) -> bool {

@@ -91,7 +91,6 @@ pub(crate) enum IndexTarget {
 pub(crate) struct Dropped {
     pub(crate) name: String,
     pub(crate) ty: String,
-    pub(crate) is_static: bool,
     /// Microseconds.
     pub(crate) at: i64,
 }
@@ -304,7 +303,6 @@ impl Table {
         altered.dropped.push(Dropped {
             name: column.name,
             ty: column.ty.to_string(),
-            is_static: column.role == Role::Static,
             at: at_micros,
         });
         Ok(altered)

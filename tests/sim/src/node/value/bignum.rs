@@ -1,12 +1,24 @@
 //! Integers of any length: two's complement bytes, as `varint` has them, to decimal digits and
 //! back.
 
+/// Longest integer that is turned into digits or made from them, as the time grows with the square
+/// of the length.
+pub(crate) const BYTES_MAX: usize = 1 << 14;
+
+/// Most digits of an integer of text: those of a little less than [`BYTES_MAX`].
+const DIGITS_MAX: usize = 39_000;
+
 /// Digits that one step of a conversion handles.
 const STEP_DIGITS: usize = 9;
 const STEP: u64 = 1_000_000_000;
 
-/// Sign and decimal digits without leading zeros; zero has the one digit `0`.
-pub(crate) fn digits(bytes: &[u8]) -> (bool, String) {
+/// Sign and decimal digits without leading zeros; zero has the one digit `0`. None if it is longer
+/// than [`BYTES_MAX`].
+pub(crate) fn digits(bytes: &[u8]) -> Option<(bool, String)> {
+    if bytes.len() > BYTES_MAX {
+        return None;
+    }
+
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let mut limbs = limbs(bytes, negative);
     let mut groups = Vec::new();
@@ -31,7 +43,7 @@ pub(crate) fn digits(bytes: &[u8]) -> (bool, String) {
     if text.is_empty() {
         text.push('0');
     }
-    (negative, text)
+    Some((negative, text))
 }
 
 /// Big-endian limbs of the magnitude, the first one not zero.
@@ -66,7 +78,10 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u8>> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if digits.is_empty()
+        || digits.len() > DIGITS_MAX
+        || !digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     // Little-endian while it grows.
@@ -149,11 +164,15 @@ mod tests {
                 Some(bytes),
                 "{text}"
             );
-            let (negative, digits) = digits(&unhex(bytes));
+            let (negative, digits) = digits(&unhex(bytes)).unwrap();
             let found = format!("{}{digits}", if negative { "-" } else { "" });
             assert_eq!(found, text, "{bytes}");
         }
-        assert_eq!(digits(&[]), (false, "0".to_owned()));
+        assert_eq!(digits(&[]), Some((false, "0".to_owned())));
+        assert_eq!(digits(&[1; BYTES_MAX + 1]), None);
+        assert_eq!(parse(&"9".repeat(DIGITS_MAX + 1)), None);
+        let longest = parse(&"9".repeat(DIGITS_MAX)).unwrap();
+        assert_eq!(digits(&longest), Some((false, "9".repeat(DIGITS_MAX))));
         assert_eq!(hex(shortest(&unhex("0000007f"))), "7f");
         assert_eq!(hex(shortest(&unhex("ffffff80"))), "80");
         for bad in ["", "-", "1x", "1.0"] {

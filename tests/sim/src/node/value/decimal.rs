@@ -13,7 +13,7 @@ pub(crate) struct Decimal {
 impl Decimal {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
-        let (negative, digits) = bignum::digits(unscaled);
+        let (negative, digits) = bignum::digits(unscaled)?;
         Some(Self {
             negative,
             digits,

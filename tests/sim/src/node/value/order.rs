@@ -112,8 +112,14 @@ fn put_varint(value: &[u8], key: &mut Vec<u8>) {
 /// Sign, then where the first digit stands, then the digits up to the last that is not zero: so
 /// 1.0 and 1.00 are the same.
 fn put_decimal(value: &[u8], key: &mut Vec<u8>) {
-    let Some(decimal) = Decimal::parse(value) else {
+    if value.is_empty() {
         key.push(0);
+        return;
+    }
+    let Some(decimal) = Decimal::parse(value) else {
+        // Too long for its digits to be found: after all others, in the order of its bytes.
+        key.push(4);
+        put_escaped(value, key);
         return;
     };
     let significant = decimal.digits.trim_end_matches('0');

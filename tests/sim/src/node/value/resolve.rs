@@ -8,6 +8,12 @@ use super::{CqlType, Native, UserType};
 
 type Result<T> = core::result::Result<T, CqlError>;
 
+/// Most types in one, those of fields included.
+const SIZE_MAX: usize = 4096;
+
+/// Deepest nesting, through fields of user types as well.
+const DEPTH_MAX: usize = 128;
+
 /// Most dimensions of a vector.
 const VECTOR_LEN_MAX: u16 = 16_000;
 
@@ -18,7 +24,29 @@ impl CqlType {
         keyspace: &str,
         find: &dyn Fn(&str) -> Option<Arc<UserType>>,
     ) -> Result<Self> {
-        Resolver { keyspace, find }.resolve(name, false)
+        let found = Resolver { keyspace, find }.resolve(name, false)?;
+        found.check_size()?;
+        Ok(found)
+    }
+
+    /// Refuses types that would be very long where they are spelled out, as in metadata.
+    pub(crate) fn check_size(&self) -> Result<()> {
+        let mut left = SIZE_MAX;
+        if self.count(&mut left, DEPTH_MAX) {
+            return Ok(());
+        }
+        Err(CqlError::invalid("a type has too many parts, all told"))
+    }
+
+    /// Takes the types in it from what is left; whether that was enough.
+    fn count(&self, left: &mut usize, depth: usize) -> bool {
+        let Some(less) = left.checked_sub(1).filter(|_| depth > 0) else {
+            return false;
+        };
+        *left = less;
+        self.inner()
+            .iter()
+            .all(|inner| inner.count(left, depth - 1))
     }
 
     /// The type with what it holds frozen, as part of something frozen.

@@ -51,7 +51,11 @@ impl Cluster {
                 ("consistency", OptionValue::Word(word)) => {
                     keyspace.consistency = Some(consistency_option(word)?);
                 }
-                ("storage", OptionValue::Map(_)) => {}
+                ("storage", OptionValue::Map(_)) => {
+                    return Err(CqlError::invalid(
+                        "keyspace storage options are not supported by this node",
+                    ));
+                }
                 _ => {
                     return Err(CqlError::Syntax(format!("Unknown property '{option}'")));
                 }

@@ -53,7 +53,11 @@ impl SchemaChange {
 
 /// A done change: to be announced or not.
 enum Change {
-    Made(SchemaChange),
+    Made {
+        told: SchemaChange,
+        /// What else changed with it.
+        also: Vec<SchemaChange>,
+    },
     /// `IF NOT EXISTS` found it: only the requester hears of it.
     Existed(SchemaChange),
     Nothing,
@@ -68,8 +72,15 @@ impl Change {
         }
     }
 
+    fn only(told: SchemaChange) -> Self {
+        Self::Made {
+            told,
+            also: Vec::new(),
+        }
+    }
+
     fn made(verb: Verb, keyspace: &str) -> Self {
-        Self::Made(Self::of(verb, keyspace, Target::Keyspace))
+        Self::only(Self::of(verb, keyspace, Target::Keyspace))
     }
 
     fn existed(verb: Verb, keyspace: &str) -> Self {
@@ -77,17 +88,17 @@ impl Change {
     }
 
     fn table(verb: Verb, keyspace: &str, name: &str) -> Self {
-        Self::Made(Self::of(verb, keyspace, Target::Table(name.to_owned())))
+        Self::only(Self::of(verb, keyspace, Target::Table(name.to_owned())))
     }
 
     fn user_type(verb: Verb, keyspace: &str, name: &str) -> Self {
-        Self::Made(Self::of(verb, keyspace, Target::Type(name.to_owned())))
+        Self::only(Self::of(verb, keyspace, Target::Type(name.to_owned())))
     }
 
     /// The same, heard of by the requester alone.
     fn untold(self) -> Self {
         match self {
-            Self::Made(change) => Self::Existed(change),
+            Self::Made { told, .. } => Self::Existed(told),
             other => other,
         }
     }
@@ -142,10 +153,11 @@ impl Cluster {
             },
         };
         let outcome = match change {
-            Change::Made(change) => {
+            Change::Made { told, also } => {
                 self.catalogue.bump();
-                self.announce_schema(&change);
-                Outcome::SchemaChange(change)
+                self.announce_schema(&told);
+                also.iter().for_each(|change| self.announce_schema(change));
+                Outcome::SchemaChange(told)
             }
             Change::Existed(change) => Outcome::SchemaChange(change),
             Change::Nothing => Outcome::Void,
@@ -164,8 +176,8 @@ impl Cluster {
                 self.touched.push(connection.id);
             }
         }
-        // The connection being served is not in the map; it takes its own event from here.
-        self.own_event = Some(change.clone());
+        // The connection being served is not in the map; it takes its own events from here.
+        self.own_events.push(change.clone());
     }
 
     /// Drops statements of a table, or of all tables of a keyspace, from every node's cache.

@@ -8,7 +8,7 @@ use super::super::super::error::CqlError;
 use super::super::super::schema::Keyspace;
 use super::super::super::value::{CqlType, Native, UserType};
 use super::super::Result;
-use super::{Change, Verb, check_name, qualified};
+use super::{Change, Target, Verb, check_name, qualified};
 
 impl Cluster {
     pub(super) fn create_type(
@@ -43,7 +43,9 @@ impl Cluster {
             }
             user.fields.push((field.clone(), field_type(keyspace, ty)?));
         }
-        keyspace.types.insert(name.to_owned(), Arc::new(user));
+        let user = Arc::new(user);
+        CqlType::User(Arc::clone(&user)).check_size()?;
+        keyspace.types.insert(name.to_owned(), user);
         Ok(change)
     }
 
@@ -93,8 +95,18 @@ impl Cluster {
                 }
             }
         }
-        keyspace.replace_type(&Arc::new(altered));
-        Ok(Change::user_type(Verb::Updated, keyspace_name, name))
+        // On a copy: a type that grew too large leaves all as it was.
+        let mut replaced = keyspace.clone();
+        let tables = replaced.replace_type(&Arc::new(altered))?;
+        *keyspace = replaced;
+        for table in &tables {
+            self.forget(keyspace_name, Some(table));
+        }
+        let table = |name| Change::of(Verb::Updated, keyspace_name, Target::Table(name));
+        Ok(Change::Made {
+            told: Change::of(Verb::Updated, keyspace_name, Target::Type(name.to_owned())),
+            also: tables.into_iter().map(table).collect(),
+        })
     }
 
     pub(super) fn drop_type(
