@@ -12,7 +12,7 @@ use crate::hex::hex;
 const HEADER_LEN: usize = 9;
 
 /// Files of frames by name.
-pub const FILES: [(&str, &str); 7] = [
+pub const FILES: [(&str, &str); 8] = [
     (
         "cassandra-handshake",
         include_str!("../captures/cassandra-handshake.txt"),
@@ -37,6 +37,7 @@ pub const FILES: [(&str, &str); 7] = [
         "cassandra-driver",
         include_str!("../captures/cassandra-driver.txt"),
     ),
+    ("scylla-crate", include_str!("../captures/scylla-crate.txt")),
     (
         "scylla-driver-extensions",
         include_str!("../captures/scylla-driver-extensions.txt"),

@@ -1,8 +1,9 @@
 //! What other drivers sent, our encoders write byte for byte when they are told the same.
 //!
 //! The drivers agree on more than the specification asks for: each of their frames is met whole,
-//! header and flags too. Differences lie in what they are told: scylla-driver and cassandra-driver
-//! read at LOCAL_ONE, the order of STARTUP's options is each driver's own, and clocks differ.
+//! header and flags too. Differences lie in what they are told, and [`DRIVERS`] lists them: whose
+//! clock times a write, whether a page has a size unasked, whether the level of the conditional part
+//! is always named. The order of STARTUP's options is each driver's own.
 
 use messina_conformance::captures::{Frame, dialect, file, request, response};
 use messina_conformance::hex::hex;
@@ -19,8 +20,62 @@ use messina_core::wire::{
 
 const V4: ProtocolVersion = ProtocolVersion::V4;
 
-/// The files of other drivers with Cassandra.
-const DRIVERS: [&str; 2] = ["scylla-driver", "cassandra-driver"];
+/// Another driver with Cassandra, at LOCAL_ONE.
+#[derive(Clone, Copy)]
+struct Driver {
+    /// Its file.
+    file: &'static str,
+    /// Requests carry the client's time.
+    is_timed: bool,
+    /// Rows a page where nothing was asked for.
+    page_size: Option<i32>,
+    /// The level of the conditional part where nothing was asked for.
+    serial_consistency: Option<SerialConsistency>,
+    /// The partition of its conditional writes.
+    part: i32,
+}
+
+const SCYLLA_DRIVER: Driver = Driver {
+    file: "scylla-driver",
+    is_timed: true,
+    page_size: Some(5000),
+    serial_consistency: None,
+    part: 8,
+};
+const CASSANDRA_DRIVER: Driver = Driver {
+    file: "cassandra-driver",
+    part: 6,
+    ..SCYLLA_DRIVER
+};
+const SCYLLA_CRATE: Driver = Driver {
+    file: "scylla-crate",
+    is_timed: false,
+    page_size: None,
+    serial_consistency: Some(SerialConsistency::LocalSerial),
+    part: 5,
+};
+const DRIVERS: [Driver; 3] = [SCYLLA_DRIVER, CASSANDRA_DRIVER, SCYLLA_CRATE];
+
+impl Driver {
+    fn request(self, name: &str) -> Frame {
+        request(self.file, name)
+    }
+
+    /// What the driver says of a request without being told.
+    fn parameters<'a>(self, frame: &Frame, values: Values<'a>) -> QueryParameters<'a> {
+        QueryParameters {
+            values,
+            page_size: self.page_size,
+            serial_consistency: self.serial_consistency,
+            timestamp: self.timestamp(frame),
+            ..QueryParameters::new(Consistency::LocalOne)
+        }
+    }
+
+    fn timestamp(self, frame: &Frame) -> Option<i64> {
+        timestamp(&frame.bytes).filter(|_| self.is_timed)
+    }
+}
 
 /// Writes `written` on the stream of `frame` and compares all bytes.
 fn meet(file: &str, frame: &Frame, written: &impl RequestBody) {
@@ -36,11 +91,8 @@ fn digits(bytes: &[u8]) -> String {
 }
 
 /// The client's own clock: the last eight bytes of a frame whose last field is the timestamp.
-fn timestamp(frame: &Frame) -> Option<i64> {
-    frame
-        .bytes
-        .last_chunk()
-        .map(|bytes| i64::from_be_bytes(*bytes))
+fn timestamp(bytes: &[u8]) -> Option<i64> {
+    bytes.last_chunk().map(|bytes| i64::from_be_bytes(*bytes))
 }
 
 /// A statement as the server described it in the answer to a PREPARE.
@@ -79,15 +131,6 @@ impl Statement {
     }
 }
 
-fn parameters<'a>(frame: &Frame, values: Values<'a>, page_size: i32) -> QueryParameters<'a> {
-    QueryParameters {
-        values,
-        page_size: Some(page_size),
-        timestamp: timestamp(frame),
-        ..QueryParameters::new(Consistency::LocalOne)
-    }
-}
-
 fn execute<'a>(statement: &'a Statement, parameters: QueryParameters<'a>) -> Execute<'a> {
     Execute {
         id: &statement.id,
@@ -101,11 +144,11 @@ fn execute<'a>(statement: &'a Statement, parameters: QueryParameters<'a>) -> Exe
 fn handshakes() {
     let options = request("scylla-driver-extensions", "options");
     meet("scylla-driver-extensions", &options, &Options);
-    let startup = |driver: &str, options: Vec<(&str, &str)>| {
-        meet(driver, &request(driver, "startup"), &Startup(options));
+    let startup = |driver: Driver, options: Vec<(&str, &str)>| {
+        meet(driver.file, &driver.request("startup"), &Startup(options));
     };
     startup(
-        "scylla-driver",
+        SCYLLA_DRIVER,
         vec![
             ("DRIVER_NAME", "ScyllaDB Python Driver"),
             ("DRIVER_VERSION", "3.29.12"),
@@ -114,7 +157,7 @@ fn handshakes() {
         ],
     );
     startup(
-        "cassandra-driver",
+        CASSANDRA_DRIVER,
         vec![
             ("CQL_VERSION", "3.0.0"),
             ("DRIVER_NAME", "Apache Cassandra Node.js Driver"),
@@ -122,14 +165,23 @@ fn handshakes() {
             ("CLIENT_ID", "aeabfc81-fbf9-47a3-a6a7-cb9b2a9814c9"),
         ],
     );
+    startup(
+        SCYLLA_CRATE,
+        vec![
+            ("DRIVER_NAME", "ScyllaDB Rust Driver"),
+            ("SESSION_ID", "e0f86b5e-a33e-4358-8fbe-a9591560ae53"),
+            ("CQL_VERSION", "4.0.0"),
+            ("DRIVER_VERSION", "2.0.0"),
+        ],
+    );
     let login = AuthResponse {
         token: Some(b"\0cassandra\0cassandra"),
     };
     let events = ["TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE"];
     for driver in DRIVERS {
-        meet(driver, &request(driver, "login"), &login);
+        meet(driver.file, &driver.request("login"), &login);
         let register = Register { events: &events };
-        meet(driver, &request(driver, "register"), &register);
+        meet(driver.file, &driver.request("register"), &register);
     }
 }
 
@@ -158,7 +210,8 @@ fn statements_to_prepare() {
     for driver in DRIVERS {
         for (name, text) in table {
             let keyspace = None;
-            meet(driver, &request(driver, name), &Prepare { text, keyspace });
+            let prepare = Prepare { text, keyspace };
+            meet(driver.file, &driver.request(name), &prepare);
         }
     }
 }
@@ -175,14 +228,14 @@ fn a_row_of_every_type() {
     };
     for driver in DRIVERS {
         for (name, values) in [
-            ("insert values", values(driver == "scylla-driver")),
+            ("insert values", values(driver.file == "scylla-driver")),
             ("insert nulls", row(2, CqlValue::Null)),
             ("insert unset", row(3, CqlValue::Unset)),
         ] {
-            let frame = request(driver, name);
+            let frame = driver.request(name);
             let values = statement.bind(values);
-            let parameters = parameters(&frame, values.values(), 5000);
-            meet(driver, &frame, &execute(&statement, parameters));
+            let parameters = driver.parameters(&frame, values.values());
+            meet(driver.file, &frame, &execute(&statement, parameters));
         }
     }
 }
@@ -193,18 +246,19 @@ fn pages() {
     let statement = Statement::plain("cassandra-rows", "prepare select");
     let state = hex("0006000400000002f07ffffffdf07ffffffd");
     for driver in DRIVERS {
-        let frame = request(driver, "select values");
+        let frame = driver.request("select values");
         let values = all.bind((1,));
-        let parameters = parameters(&frame, values.values(), 5000);
-        meet(driver, &frame, &execute(&all, parameters));
+        let parameters = driver.parameters(&frame, values.values());
+        meet(driver.file, &frame, &execute(&all, parameters));
         for (name, paging_state) in [("first page", None), ("last page", Some(&state[..]))] {
-            let frame = request(driver, name);
+            let frame = driver.request(name);
             let values = statement.bind((1,));
             let parameters = QueryParameters {
+                page_size: Some(2),
                 paging_state,
-                ..self::parameters(&frame, values.values(), 2)
+                ..driver.parameters(&frame, values.values())
             };
-            meet(driver, &frame, &execute(&statement, parameters));
+            meet(driver.file, &frame, &execute(&statement, parameters));
         }
     }
 }
@@ -212,18 +266,18 @@ fn pages() {
 #[test]
 fn conditional_writes() {
     let statement = Statement::plain("cassandra-rows", "prepare insert if not exists");
-    for (driver, part) in [("scylla-driver", 8), ("cassandra-driver", 6)] {
+    for driver in DRIVERS {
         for (name, val) in [
             ("insert if not exists", "first"),
             ("insert if not exists, again", "second"),
         ] {
-            let frame = request(driver, name);
-            let values = statement.bind((part, 1, val));
+            let frame = driver.request(name);
+            let values = statement.bind((driver.part, 1, val));
             let parameters = QueryParameters {
                 serial_consistency: Some(SerialConsistency::LocalSerial),
-                ..parameters(&frame, values.values(), 5000)
+                ..driver.parameters(&frame, values.values())
             };
-            meet(driver, &frame, &execute(&statement, parameters));
+            meet(driver.file, &frame, &execute(&statement, parameters));
         }
     }
 }
@@ -249,65 +303,84 @@ fn batches() {
     };
     let table = [
         (
-            "scylla-driver",
+            SCYLLA_DRIVER,
             "batch, logged",
             BatchKind::Logged,
             vec![text, row],
         ),
         (
-            "scylla-driver",
+            SCYLLA_DRIVER,
             "batch, unlogged",
             BatchKind::Unlogged,
             vec![text, row],
         ),
         (
-            "scylla-driver",
+            SCYLLA_DRIVER,
             "batch, counter",
             BatchKind::Counter,
             vec![hits],
         ),
         (
-            "cassandra-driver",
+            SCYLLA_CRATE,
+            "batch, logged",
+            BatchKind::Logged,
+            vec![text, row],
+        ),
+        (
+            SCYLLA_CRATE,
+            "batch, unlogged",
+            BatchKind::Unlogged,
+            vec![text, row],
+        ),
+        (
+            SCYLLA_CRATE,
+            "batch, counter",
+            BatchKind::Counter,
+            vec![hits],
+        ),
+        (
+            CASSANDRA_DRIVER,
             "batch, logged",
             BatchKind::Logged,
             vec![row],
         ),
         (
-            "cassandra-driver",
+            CASSANDRA_DRIVER,
             "batch, unlogged",
             BatchKind::Unlogged,
             vec![row],
         ),
         (
-            "cassandra-driver",
+            CASSANDRA_DRIVER,
             "batch, text",
             BatchKind::Logged,
             vec![text],
         ),
         (
-            "cassandra-driver",
+            CASSANDRA_DRIVER,
             "batch, counter",
             BatchKind::Counter,
             vec![hits],
         ),
     ];
     for (driver, name, kind, statements) in table {
-        let frame = request(driver, name);
-        let batch = batch(&frame, kind, &statements);
-        meet(driver, &frame, &batch);
+        let frame = driver.request(name);
+        let batch = batch(driver, &frame, kind, &statements);
+        meet(driver.file, &frame, &batch);
     }
     let text = format!("{INSERT_TEXT} IF NOT EXISTS");
     let conditional = [BatchStatement {
         kind: BatchStatementKind::Text(&text),
         values: Values::EMPTY,
     }];
-    let frame = request("scylla-driver", "batch, conditional");
-    let mut batch = batch(&frame, BatchKind::Logged, &conditional);
+    let frame = SCYLLA_DRIVER.request("batch, conditional");
+    let mut batch = batch(SCYLLA_DRIVER, &frame, BatchKind::Logged, &conditional);
     batch.serial_consistency = Some(SerialConsistency::Serial);
     meet("scylla-driver", &frame, &batch);
 }
 
 fn batch<'s>(
+    driver: Driver,
     frame: &Frame,
     kind: BatchKind,
     statements: &'s [BatchStatement<'s>],
@@ -316,8 +389,8 @@ fn batch<'s>(
         kind,
         statements: statements.iter().copied(),
         consistency: Consistency::LocalOne,
-        serial_consistency: None,
-        timestamp: timestamp(frame),
+        serial_consistency: driver.serial_consistency,
+        timestamp: driver.timestamp(frame),
         keyspace: None,
         now_in_seconds: None,
     }
@@ -335,12 +408,12 @@ fn statements_by_their_text() {
     ];
     for driver in DRIVERS {
         for (name, text, consistency) in table {
-            let frame = request(driver, name);
+            let frame = driver.request(name);
             let parameters = QueryParameters {
                 consistency,
-                ..parameters(&frame, Values::EMPTY, 5000)
+                ..driver.parameters(&frame, Values::EMPTY)
             };
-            meet(driver, &frame, &Query { text, parameters });
+            meet(driver.file, &frame, &Query { text, parameters });
         }
     }
 }
@@ -384,8 +457,9 @@ fn extensions() {
             skip_metadata: is_read || serial,
             paging_state: (name == "last page").then_some(&state[..]),
             serial_consistency: serial.then_some(SerialConsistency::LocalSerial),
-            timestamp: before.last_chunk().map(|bytes| i64::from_be_bytes(*bytes)),
-            ..parameters(&frame, values.values(), if is_read { 2 } else { 5000 })
+            timestamp: timestamp(before),
+            page_size: Some(if is_read { 2 } else { 5000 }),
+            ..SCYLLA_DRIVER.parameters(&frame, values.values())
         };
         let written = Execute {
             result_metadata_id: statement.metadata_id.as_deref(),
@@ -407,7 +481,11 @@ fn extensions() {
         },
     ];
     let frame = request(file, "batch, logged");
-    meet(file, &frame, &batch(&frame, BatchKind::Logged, &statements));
+    meet(
+        file,
+        &frame,
+        &batch(SCYLLA_DRIVER, &frame, BatchKind::Logged, &statements),
+    );
 }
 
 /// A value of each type in the order of the markers, as `captured_responses` expects them back.
@@ -446,10 +524,15 @@ fn values(is_set_turned: bool) -> Vec<CqlValue> {
 fn every_request_of_the_other_drivers_is_met() {
     let source = include_str!("captured_requests.rs");
     for driver in DRIVERS {
-        for frame in file(driver).iter().filter(|frame| frame.is_request) {
+        for frame in file(driver.file).iter().filter(|frame| frame.is_request) {
             let quoted = format!("\"{}\"", frame.name);
             let own = ["prepare count"].contains(&frame.name);
-            assert!(own || source.contains(&quoted), "{driver}: {}", frame.name);
+            assert!(
+                own || source.contains(&quoted),
+                "{}: {}",
+                driver.file,
+                frame.name
+            );
         }
     }
 }
