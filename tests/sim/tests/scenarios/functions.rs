@@ -93,6 +93,23 @@ fn functions_of_terms_and_columns() {
     for (cell, version) in two[0].iter().zip([1, 1, 4]) {
         assert_eq!(cell.as_ref().unwrap()[6] >> 4, version);
     }
+    let calls = |depth: usize| {
+        let open = "toTimestamp(toDate(".repeat(depth);
+        format!("SELECT {open}ts{} FROM ks.f", "))".repeat(depth))
+    };
+    assert_eq!(
+        sim.value(id, &calls(1)),
+        Some(format!("{:016x}", days * 86_400_000))
+    );
+    assert_eq!(sim.refused(id, &calls(400)), 0x2200, "nested too deeply");
+    let terms = format!(
+        "UPDATE ks.f SET ts = {}now(){} WHERE pk = 1",
+        "toTimestamp(toDate(".repeat(14),
+        "))".repeat(14)
+    );
+    sim.ok(id, &terms);
+    let steps = format!("SELECT i{} FROM ks.f", ".x".repeat(100_000));
+    assert_eq!(sim.refused(id, &steps), 0x2200, "too many steps");
     for wrong in [
         "nothing(i)",
         "toDate(i)",

@@ -1,6 +1,6 @@
 //! What schema statements change, refuse and tell.
 
-use messina_sim::node::ConnectionId;
+use messina_sim::node::{ConnectionId, Options};
 
 use crate::support::{
     EVENT, EXECUTE, Frame, LOCAL_QUORUM, RESULT, Sim, Take, bound, compact, execute, frames, hex,
@@ -163,6 +163,35 @@ fn schema_statements_that_are_refused() {
         let (found, message) = sim.query(id, text).error();
         assert_eq!(found, code, "{text}: {message}");
     }
+}
+
+#[test]
+fn plain_nodes_have_nothing_of_scylla() {
+    let mut sim = Sim::new(Options::uniform(1, 1).with_plain());
+    let id = sim.connect(0, 0, &[]);
+    let create = |more: &str| {
+        format!(
+            "CREATE KEYSPACE k WITH replication = {{'class': 'NetworkTopologyStrategy', \
+             'replication_factor': 1}}{more}"
+        )
+    };
+    for more in [
+        " AND tablets = {'enabled': false}",
+        " AND consistency = 'global'",
+        " AND storage = {'type': 'S3'}",
+    ] {
+        assert_eq!(sim.refused(id, &create(more)), 0x2000, "{more}");
+    }
+    sim.ok(id, &create(""));
+    let alter = "ALTER KEYSPACE k WITH tablets = {'enabled': false}";
+    assert_eq!(sim.refused(id, alter), 0x2000);
+    assert_eq!(
+        sim.refused(id, "SELECT * FROM system_schema.scylla_tables"),
+        0x2200
+    );
+    let tables = sim.ok(id, "SELECT table_name FROM system_schema.tables");
+    let names = tables.rows().texts(0);
+    assert!(!names.is_empty() && names.iter().all(|name| !name.starts_with("scylla_")));
 }
 
 #[test]
@@ -365,4 +394,31 @@ fn views_show_their_base_and_indexes_find_rows() {
         (dropped.rows().texts(0), dropped.rows().texts(1)),
         (vec!["x".to_owned()], vec!["text".to_owned()])
     );
+}
+
+#[test]
+fn an_index_serves_what_it_is_of() {
+    let (mut sim, id) = Sim::admin();
+    sim.ok(
+        id,
+        "CREATE TABLE ks.x (pk int PRIMARY KEY, m map<text, int>, s set<int>, f frozen<list<int>>)",
+    );
+    sim.ok(
+        id,
+        "INSERT INTO ks.x (pk, m, s, f) VALUES (1, {'a': 5}, {7}, [1, 2])",
+    );
+    // The index, what it finds without filtering, what it does not.
+    let cases = [
+        ("keys(m)", "m CONTAINS KEY 'a'", "m CONTAINS 5"),
+        ("s", "s CONTAINS 7", "s CONTAINS 7 AND m CONTAINS 5"),
+        ("full(f)", "f = [1, 2]", "f CONTAINS 1"),
+    ];
+    for (target, found, not) in cases {
+        let select = |test: &str| format!("SELECT pk FROM ks.x WHERE {test}");
+        assert_eq!(sim.refused(id, &select(found)), 0x2200, "{target} before");
+        sim.ok(id, &format!("CREATE INDEX i ON ks.x ({target})"));
+        assert_eq!(sim.ok(id, &select(found)).rows().ints(0), [1], "{target}");
+        assert_eq!(sim.refused(id, &select(not)), 0x2200, "{target}: {not}");
+        sim.ok(id, "DROP INDEX ks.i");
+    }
 }

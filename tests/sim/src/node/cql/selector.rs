@@ -7,6 +7,9 @@ use super::*;
 
 type Result<T> = core::result::Result<T, CqlError>;
 
+/// Most steps into a value, as `a.b.c` has two.
+const PARTS_MAX: usize = 32;
+
 impl Parser<'_> {
     /// A selector with its alias.
     pub(super) fn selector(&mut self) -> Result<(Selector, Option<String>)> {
@@ -22,7 +25,7 @@ impl Parser<'_> {
     fn unaliased(&mut self) -> Result<Selector> {
         self.nested(|parser| {
             let mut selector = parser.simple()?;
-            loop {
+            for _ in 0..=PARTS_MAX {
                 if parser.symbol("[") {
                     selector = Selector::Element(Box::new(selector), parser.term()?);
                     parser.expect("]")?;
@@ -32,6 +35,7 @@ impl Parser<'_> {
                     return Ok(selector);
                 }
             }
+            Err(CqlError::invalid("the selection is nested too deeply"))
         })
     }
 

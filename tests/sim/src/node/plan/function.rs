@@ -180,7 +180,14 @@ impl Planner<'_> {
         if found.is_empty() {
             return Err(CqlError::Invalid(format!("Unknown function '{name}'")));
         }
-        found.retain(|signature| self.accepts(place, signature, &arguments));
+        let arguments: Result<Vec<Argument>> = arguments
+            .into_iter()
+            .map(|argument| self.with_type(place, argument))
+            .collect();
+        let arguments = arguments?;
+        // With one candidate there is nothing to try: planning tells whether it fits.
+        let only = found.len() == 1;
+        found.retain(|signature| self.accepts(place, signature, &arguments, only));
         let Some(signature) = found.pop() else {
             return Err(CqlError::Invalid(format!(
                 "Invalid call to function {name}, none of its type signatures match"
@@ -211,13 +218,31 @@ impl Planner<'_> {
         ))
     }
 
-    fn accepts(&mut self, place: Place<'_>, signature: &Signature, given: &[Argument]) -> bool {
+    /// Calls have types of their own. They are planned once, not for each candidate: trials inside
+    /// of trials would grow with the power of their depth.
+    fn with_type(&mut self, place: Place<'_>, argument: Argument) -> Result<Argument> {
+        let Argument::Term(Term::Call(name, arguments)) = argument else {
+            return Ok(argument);
+        };
+        let arguments = arguments.into_iter().map(Argument::Term).collect();
+        let (expression, ty) = self.call(place, &name, arguments)?;
+        Ok(Argument::Typed(expression, ty))
+    }
+
+    fn accepts(
+        &mut self,
+        place: Place<'_>,
+        signature: &Signature,
+        given: &[Argument],
+        only: bool,
+    ) -> bool {
         given.len() == signature.takes.len()
             && given
                 .iter()
                 .zip(&signature.takes)
                 .all(|(argument, ty)| match argument {
                     Argument::Typed(_, found) => is_like(found, ty),
+                    Argument::Term(_) if only => true,
                     Argument::Term(Term::Marker(_)) => true,
                     Argument::Term(term) => {
                         // A trial: what it says about variables is taken back.

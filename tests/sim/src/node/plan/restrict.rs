@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::cql::Operator;
 use super::super::error::CqlError;
-use super::super::schema::Table;
+use super::super::schema::{IndexTarget, Table};
 use super::{Filter, Result, SelectPlan, Test, TupleFilter};
 
 const REFUSAL: &str = "Cannot execute this query as it might involve data filtering and thus may \
@@ -144,11 +144,16 @@ fn is_by_index(plan: &SelectPlan, table: &Table) -> bool {
     let [filter] = plan.filters.as_slice() else {
         return false;
     };
-    let fits = matches!(
-        filter.test,
-        Test::Compare(Operator::Equal, _) | Test::Contains(..) | Test::ContainsKey(..)
-    );
-    fits && plan.tuples.is_empty() && table.index_of(filter.column).is_some()
+    let fits = |target| match filter.test {
+        Test::Compare(Operator::Equal, _) => {
+            matches!(target, IndexTarget::Value | IndexTarget::Full)
+        }
+        Test::Contains(..) => target == IndexTarget::Values,
+        Test::ContainsKey(..) => target == IndexTarget::Keys,
+        _ => false,
+    };
+    let mut indexes = table.indexes_of(filter.column);
+    plan.tuples.is_empty() && indexes.any(|index| fits(index.target))
 }
 
 fn remove(filters: &mut Vec<Filter>, mut positions: Vec<usize>) {

@@ -343,9 +343,11 @@ impl Table {
         self.name.starts_with("scylla_")
     }
 
-    /// The index of a column, if it has one.
-    pub(crate) fn index_of(&self, column: usize) -> Option<&Index> {
-        let name = &self.columns.get(column)?.name;
-        self.indexes.iter().find(|index| index.column == *name)
+    /// The indexes of a column.
+    pub(crate) fn indexes_of(&self, column: usize) -> impl Iterator<Item = &Index> {
+        let name = self.columns.get(column).map(|column| column.name.as_str());
+        self.indexes
+            .iter()
+            .filter(move |index| Some(index.column.as_str()) == name)
     }
 }

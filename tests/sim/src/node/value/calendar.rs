@@ -113,7 +113,7 @@ fn zone_millis(zone: &str) -> Option<i64> {
     let digits: String = zone[1..].chars().filter(|c| *c != ':').collect();
     let (hours, minutes) = match digits.len() {
         2 => (number(&digits)?, 0),
-        4 => (number(&digits[..2])?, number(&digits[2..])?),
+        4 => (number(digits.get(..2)?)?, number(digits.get(2..)?)?),
         _ => return None,
     };
     Some(sign * (hours * 60 + minutes) * 60_000)
@@ -204,6 +204,7 @@ mod tests {
             ("2011-02-03 04:05:00.123+01:00", Some(1_296_702_300_123)),
             ("2011-02-03+0000", Some(1_296_691_200_000)),
             ("2011-02-03T04:05Z", Some(1_296_705_900_000)),
+            ("2011-02-03T04:05+1\u{e9}2", None),
             ("2011-02-03T", None),
             ("yesterday", None),
         ];
