@@ -3,19 +3,18 @@
 //! A frame that cannot be decompressed closes the connection; any other error is an ERROR on the
 //! request's stream and the connection stays as it was.
 
+mod batch;
+
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
 
 use super::cluster::Cluster;
-use super::codec::{
-    BatchEntry, BatchRequest, Bound, Compression, Header, Parameters, Reader, Writer, flags, opcode,
-};
+use super::codec::{Bound, Compression, Header, Parameters, Reader, Writer, flags, opcode};
 use super::connection::{Connection, EventKind, Features, Stage};
-use super::cql::BatchKind;
 use super::error::CqlError;
-use super::execute::{BatchRun, Execution};
-use super::plan::{BatchPlan, ModifyPlan, Plan, Prepared, plan};
+use super::execute::Execution;
+use super::plan::{Plan, Prepared, plan};
 use super::reply::{Reply, Wish, prepared as prepared_reply, result, supported};
 use super::route::Caller;
 
@@ -350,7 +349,7 @@ impl Cluster {
             self.serving = Some(super::system::Client::of(connection));
         }
         let lean = self.execute_lean(prepared, &execution);
-        let executed = lean.unwrap_or_else(|| self.execute(prepared, &execution));
+        let executed = lean.unwrap_or_else(|| self.execute(prepared, execution));
         self.serving = None;
         let executed = executed?;
         if let super::execute::Outcome::SetKeyspace(name) = &executed.outcome {
@@ -402,62 +401,6 @@ impl Cluster {
             connection.register(kind);
         }
         Ok(Reply::empty(opcode::READY))
-    }
-
-    fn batch_request(
-        &mut self,
-        connection: &Connection,
-        reader: &mut Reader<'_>,
-        now: i64,
-    ) -> Result<Reply> {
-        if let Some(node) = self.nodes.get_mut(connection.node) {
-            node.stats.batches += 1;
-        }
-        let batch = BatchRequest::parse(reader, connection.version_or_newest())?;
-        let mut items: Vec<(Arc<Prepared>, Vec<Bound>)> = Vec::new();
-        for entry in batch.entries {
-            let (prepared, values) = match entry {
-                BatchEntry::Query { text, values } => {
-                    (Arc::new(self.plan_for(connection, &text)?), values)
-                }
-                BatchEntry::Prepared { id, values } => (self.known(connection, &id)?, values),
-            };
-            if prepared.modification().is_none() {
-                return Err(CqlError::invalid(
-                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are \
-                     allowed.",
-                ));
-            }
-            let (markers, given) = (prepared.variables.len(), values.len());
-            if markers != given {
-                return Err(CqlError::Invalid(format!(
-                    "There were {markers} markers(?) in CQL but {given} bound variables"
-                )));
-            }
-            let values = self.complete(&prepared, &values, now)?;
-            items.push((prepared, values));
-        }
-        let items: Vec<(&ModifyPlan, &[Bound])> = items
-            .iter()
-            .filter_map(|(prepared, values)| Some((prepared.modification()?, values.as_slice())))
-            .collect();
-        let kind = BatchKind::from_code(batch.kind);
-        let plans: Vec<&ModifyPlan> = items.iter().map(|(plan, _)| *plan).collect();
-        let shown = BatchPlan::check(kind, &plans, false)?;
-        self.injected(connection)?;
-        let executed = self.batch(&BatchRun {
-            kind,
-            items,
-            shown: shown.as_ref(),
-            caller: caller(connection, now, false, None),
-            consistency: batch.consistency,
-            serial_consistency: batch.serial_consistency,
-            timestamp: batch.timestamp,
-        })?;
-        let mut reply = result(&executed.outcome, Wish::Full);
-        reply.warnings = executed.warnings;
-        self.warn(connection, &mut reply);
-        Ok(reply)
     }
 }
 

@@ -97,7 +97,7 @@ impl From<Outcome> for Executed {
 }
 
 impl Cluster {
-    pub(crate) fn execute(&mut self, prepared: &Prepared, run: &Execution) -> Result<Executed> {
+    pub(crate) fn execute(&mut self, prepared: &Prepared, run: Execution) -> Result<Executed> {
         let (expected, received) = (prepared.variables.len(), run.values.len());
         if expected != received {
             return Err(CqlError::Invalid(format!(
@@ -106,7 +106,7 @@ impl Cluster {
         }
         let run = &Execution {
             values: self.complete(prepared, &run.values, run.caller.now)?,
-            ..run.clone()
+            ..run
         };
         let key_bound = !prepared.key_markers.is_empty();
         match &prepared.plan {
