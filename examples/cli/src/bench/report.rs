@@ -78,14 +78,10 @@ impl Report {
     }
 
     pub(super) fn draw(&self) -> String {
+        let title = format!("messina bench {}", self.workload.name());
         let mut lines = vec![
-            format!(
-                "{}  {}",
-                style(format!("messina bench {}", self.workload.name()))
-                    .bold()
-                    .cyan(),
-                style(&self.shape).dim()
-            ),
+            style(title).bold().cyan().to_string(),
+            style(&self.shape).dim().to_string(),
             String::new(),
         ];
         lines.push(line("requests", &self.requests_text()));
