@@ -55,6 +55,11 @@ fn collections_are_updated_in_parts() {
             "l",
             Some(ints(&[7, 2, 4, 5])),
         ),
+        (
+            "UPDATE ks.c SET l = l + null WHERE pk = 1",
+            "l",
+            Some(ints(&[7, 2, 4, 5])),
+        ),
         ("UPDATE ks.c SET l = [] WHERE pk = 1", "l", None),
         (
             "UPDATE ks.c SET s = {'b'} WHERE pk = 1",

@@ -426,6 +426,8 @@ fn types_that_are_refused() {
         "v u",
         "v frozen<int>",
         "v list<counter>",
+        "v tuple<int, counter>",
+        "v vector<counter, 2>",
         "v set<duration>",
         "v map<duration, int>",
         "v nothing",

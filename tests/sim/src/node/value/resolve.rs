@@ -90,7 +90,7 @@ impl Resolver<'_> {
             (None, "tuple", [_, ..]) => {
                 let elements: Result<Vec<CqlType>> = arguments
                     .iter()
-                    .map(|element| self.resolve(element, true))
+                    .map(|element| self.member(element))
                     .collect();
                 return Ok(CqlType::Frozen(Box::new(CqlType::Tuple(elements?))));
             }
@@ -141,6 +141,16 @@ impl Resolver<'_> {
         Ok(Box::new(found))
     }
 
+    /// What a tuple or a vector holds.
+    fn member(&self, name: &TypeName) -> Result<CqlType> {
+        match self.resolve(name, true)? {
+            CqlType::Native(Native::Counter) => Err(CqlError::invalid(
+                "Counters are not allowed inside tuples and vectors",
+            )),
+            found => Ok(found),
+        }
+    }
+
     fn vector(&self, name: &TypeName, element: &TypeName) -> Result<CqlType> {
         let len = name.len.ok_or_else(|| unknown(name))?;
         if len == 0 || len > VECTOR_LEN_MAX {
@@ -148,7 +158,7 @@ impl Resolver<'_> {
                 "Vectors must have a dimension between 1 and {VECTOR_LEN_MAX}"
             )));
         }
-        Ok(CqlType::Vector(Box::new(self.resolve(element, true)?), len))
+        Ok(CqlType::Vector(Box::new(self.member(element)?), len))
     }
 
     fn user(&self, keyspace: Option<&str>, name: &str) -> Result<Arc<UserType>> {
