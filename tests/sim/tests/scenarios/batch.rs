@@ -3,7 +3,7 @@
 use messina_sim::node::{ConnectionId, CqlError, Options, TabletsMode};
 
 use crate::support::{
-    BATCH, ERROR, Frame, PREPARE, Sim, V2, long_string, parameters, query, unhex,
+    BATCH, ERROR, EXECUTE, Frame, PREPARE, QUERY, Sim, V2, long_string, parameters, query, unhex,
 };
 
 const LOGGED: u8 = 0;
@@ -381,6 +381,22 @@ fn conditional_batches_of_plain_nodes_show_only_what_they_must() {
         sim.ok(id, text).rows().rows,
         [vec![Some(vec![0]), int(1), int(1), int(5)]]
     );
+}
+
+#[test]
+fn a_conditional_batch_always_answers_with_its_columns() {
+    let (mut sim, _) = tables();
+    let id = sim.connect(0, 0, &["SCYLLA_USE_METADATA_ID"]);
+    let text = "BEGIN BATCH INSERT INTO ks.t (pk) VALUES (1) IF NOT EXISTS APPLY BATCH";
+    // Flag 0x02 asks for no metadata; an empty metadata id would ask for a new one.
+    let by_query = sim.ask(id, QUERY, &query(text, &unhex("0006 02")));
+    let prepared = sim.prepare(id, text);
+    let body = [&[0, 16][..], &prepared, &unhex("0000 0006 02")].concat();
+    let by_execute = sim.ask(id, EXECUTE, &body);
+    for (reply, applied) in [(by_query, 1), (by_execute, 0)] {
+        let rows = reply.rows();
+        assert_eq!((rows.flags, &rows.rows[0][0]), (1, &Some(vec![applied])));
+    }
 }
 
 #[test]
