@@ -106,7 +106,8 @@ function stats() {
 }
 
 const keyspaceOf = (kind) => `javascript_${kind}`;
-const cqlOf = (text, kind) => text.replaceAll("{keyspace}", keyspaceOf(kind));
+const cqlOf = (text, kind) =>
+  text.replaceAll("{counters}", keyspaceOf(cluster.counters)).replaceAll("{keyspace}", keyspaceOf(kind));
 
 /** One run through the scenario. */
 class Visit {

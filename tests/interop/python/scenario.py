@@ -87,6 +87,7 @@ class Visit:
         return f"python_{kind}"
 
     def cql(self, text, kind):
+        text = text.replace("{counters}", self.keyspace(self.cluster_kind.get("counters")))
         return text.replace("{keyspace}", self.keyspace(kind))
 
     def prepare(self, part, name, kind):

@@ -72,6 +72,10 @@ impl<'a> Visit<'a> {
         let text = text
             .as_str()
             .with_context(|| format!("{text} is no statement"))?;
+        let counters = self.options.cluster["counters"]
+            .as_str()
+            .unwrap_or_default();
+        let text = text.replace("{counters}", &keyspace(counters));
         Ok(text.replace("{keyspace}", &keyspace(kind)))
     }
 
