@@ -10,6 +10,7 @@ use super::contact::{Contact, ContactStep};
 use super::control::{EVENTS, Role};
 use super::engine::{Engine, Link, Owner, Phase};
 use super::pool::Pool;
+use super::warnings::warning;
 use super::{ConnectionId, LookupId, Output};
 use crate::routing::NodeIdx;
 use crate::target::{Endpoint, Steering, Target};
@@ -74,7 +75,7 @@ impl Engine {
             return self.fail(error);
         }
         self.control.backoff.failed(now, now, &mut self.rng);
-        self.warn(alloc::format!("contact points: {error}"));
+        self.warn(warning!("contact points: {error}"));
     }
 
     /// When the contact points are to be tried again, because every known address has failed for

@@ -7,12 +7,12 @@
 //! Facts: the system tables of ScyllaDB and Apache Cassandra.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
 use super::found::Found;
+use super::warnings::warning;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, LimitField};
 use crate::wire::request::{Query, QueryParameters, RequestBody};
@@ -210,8 +210,8 @@ impl Discovery {
                 read.rows = read.rows.saturating_add(after.saturating_sub(before));
                 match next {
                     Some(_) if read.rows >= ROWS_MAX => {
-                        let text = format!("{table:?}: only the first {ROWS_MAX} rows are used");
-                        self.found.warnings.push(text);
+                        let text = warning!("{table:?}: only the first {ROWS_MAX} rows are used");
+                        self.found.note(text);
                     }
                     Some(next) => read.state = ReadState::Idle(Some(next)),
                     None => {}
@@ -228,8 +228,9 @@ impl Discovery {
             {
                 self.with_tokens = false;
                 read.state = ReadState::Idle(place);
-                let text = "tokens of nodes do not fit a frame: no routing by ring";
-                self.found.warnings.push(text.into());
+                self.found.note(warning!(
+                    "tokens of nodes do not fit a frame: no routing by ring"
+                ));
                 Ok(())
             }
             Err(error) if table.is_optional() && is_invalid(&error) => Ok(()),

@@ -17,7 +17,7 @@ use super::pool::{Pool, PoolSettings};
 use super::schema::Catalog;
 use super::settle::Settle;
 use super::status::Counters;
-use super::warnings::Warnings;
+use super::warnings::{Warnings, warning};
 use super::{Assignment, ConnectionId, Input, Output, QuestionId, SettleId, TabletNews};
 use crate::config::Config;
 use crate::conn::extensions::Agreed;
@@ -307,7 +307,7 @@ impl Engine {
                 self.control.note_change(scope, now, &mut self.rng);
             }
             TabletNews::Refused(error) => {
-                self.warn(alloc::format!("a tablet was not learned: {error}"));
+                self.warn(warning!("a tablet was not learned: {error}"));
             }
         }
     }

@@ -6,7 +6,6 @@
 
 use crate::sorted::SortedMap;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -15,6 +14,7 @@ use uuid::Uuid;
 
 use super::discovery::SystemTable;
 use super::rows::{address, read_rows, text, text_pairs, texts, uuid};
+use super::warnings::{ARE_HEARD, warning};
 use crate::conn::Answer;
 use crate::error::{Error, Quoted};
 use crate::routing::{KeyspaceConsistency, Partitioner, ReplicationStrategy};
@@ -87,6 +87,13 @@ impl Found {
         self.peers.len() + schema + self.partitioners.len()
     }
 
+    /// Something to warn of when the reading has ended.
+    pub(super) fn note(&mut self, text: String) {
+        if ARE_HEARD {
+            self.warnings.push(text);
+        }
+    }
+
     /// Takes one page; gives the place of the next.
     pub(super) fn take(
         &mut self,
@@ -140,7 +147,7 @@ impl Found {
             let broadcast = address(broadcast);
             match node_row(host_id, dc, rack, rpc, broadcast, tokens) {
                 Ok(row) => self.local = Some(row),
-                Err(missing) => self.warnings.push(format!("system.local has no {missing}")),
+                Err(missing) => self.note(warning!("system.local has no {missing}")),
             }
             self.facts = ClusterFacts {
                 cluster_name: owned(cluster_name),
@@ -175,10 +182,10 @@ impl Found {
             });
             match (row, peer) {
                 (Ok(row), _) => self.peers.push(row),
-                (Err(missing), Some(peer)) => self
-                    .warnings
-                    .push(format!("peer {peer} is skipped: it has no {missing}")),
-                (Err(missing), None) => self.warnings.push(format!(
+                (Err(missing), Some(peer)) => {
+                    self.note(warning!("peer {peer} is skipped: it has no {missing}"));
+                }
+                (Err(missing), None) => self.note(warning!(
                     "a peer without address is skipped: it has no {missing}"
                 )),
             }
@@ -215,11 +222,11 @@ impl Found {
                 None | Some("eventual") => KeyspaceConsistency::Eventual,
                 Some("global") => KeyspaceConsistency::Strong,
                 Some(other) => {
-                    let text = format!(
+                    let text = warning!(
                         "keyspace {name} has consistency {}: not known",
                         Quoted(other)
                     );
-                    self.warnings.push(text);
+                    self.note(text);
                     KeyspaceConsistency::Eventual
                 }
             };

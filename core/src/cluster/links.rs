@@ -9,6 +9,7 @@ use super::discovery::{is_invalid, query_body};
 use super::engine::{Engine, Owner, Phase, Purpose};
 use super::pool::Landing;
 use super::rows::parse_answer;
+use super::warnings::warning;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
 use crate::error::{Error, PeerMisbehaved};
@@ -26,10 +27,14 @@ impl Engine {
         link.agreed = Some(agreed);
         let owner = link.owner;
         if agreed.offer.sharding_invalid {
-            self.warn("sharding values of a node are not usable: it is used without shards".into());
+            self.warn(warning!(
+                "sharding values of a node are not usable: it is used without shards"
+            ));
         }
         if self.config.authenticator.is_some() && !agreed.is_authenticated {
-            self.warn("credentials are configured, and a node did not ask for them".into());
+            self.warn(warning!(
+                "credentials are configured, and a node did not ask for them"
+            ));
         }
         match owner {
             Owner::Contact => self.contact_connected(id, now),
@@ -80,7 +85,7 @@ impl Engine {
         if landing.is_nat_found
             && let Some(pool) = self.pools.get(&node)
         {
-            let text = format!(
+            let text = warning!(
                 "{}: the shard-aware port leads to other shards than asked for (address \
                  translation?); it is left alone for a while",
                 pool.endpoint
@@ -113,9 +118,10 @@ impl Engine {
         if let Some(pool) = self.pools.get_mut(&node) {
             let error = PeerMisbehaved::WrongHost.into();
             pool.handle_failed(id, &error, now, &mut self.rng);
-            let (endpoint, host_id) = (pool.endpoint.clone(), pool.host_id);
+            let host_id = pool.host_id;
+            let text = warning!("{} is not the node {host_id} any more", pool.endpoint);
             self.catalog.forget_alias(host_id);
-            self.warn(format!("{endpoint} is not the node {host_id} any more"));
+            self.warn(text);
         }
         self.close(id, false, now);
         let scope = super::discovery::Scope::TOPOLOGY;
@@ -141,9 +147,9 @@ impl Engine {
                     return;
                 };
                 let is_of_node = pool.handle_failed(id, &error, now, &mut self.rng);
-                let endpoint = pool.endpoint.clone();
                 if is_of_node && is_about_credentials(&error) {
-                    self.warn(format!("{endpoint}: {error}"));
+                    let text = warning!("{}: {error}", pool.endpoint);
+                    self.warn(text);
                 }
                 self.note_liveness(node);
             }
@@ -220,7 +226,7 @@ impl Engine {
             (Owner::Pool(node), Err(error)) => {
                 if let Some(pool) = self.pools.get_mut(&node) {
                     pool.handle_closed(id, now, &mut self.rng);
-                    let text = format!("{}: cannot use the keyspace: {error}", pool.endpoint);
+                    let text = warning!("{}: cannot use the keyspace: {error}", pool.endpoint);
                     self.warn(text);
                 }
                 self.close(id, false, now);

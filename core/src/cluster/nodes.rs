@@ -3,7 +3,6 @@
 //! Pools follow the nodes that the last reading found, by host id. Events only hint: their
 //! addresses are those among nodes, not those of clients, and a live connection knows better.
 
-use alloc::format;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -15,6 +14,7 @@ use super::engine::{Engine, Owner, Phase};
 use super::found::Found;
 use super::pool::Pool;
 use super::schema::Place;
+use super::warnings::warning;
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, Quoted};
 use crate::routing::{NodeIdx, NodesChange};
 use crate::time::Instant;
@@ -59,7 +59,9 @@ impl Engine {
         if scope.schema {
             self.catalog.set_schema(&mut found);
             if self.catalog.writer.refused_tables() > 0 {
-                self.warn("more tables than the limit: some are used without token routing".into());
+                self.warn(warning!(
+                    "more tables than the limit: some are used without token routing"
+                ));
             }
         }
         self.is_view_dirty = true;
@@ -79,7 +81,9 @@ impl Engine {
     /// address begins anew there.
     fn nodes_changed(&mut self, change: &NodesChange, places: Vec<Place>, now: Instant) {
         if change.refused > 0 {
-            self.warn("the cluster has more nodes than the limit: some are not used".into());
+            self.warn(warning!(
+                "the cluster has more nodes than the limit: some are not used"
+            ));
         }
         for node in &change.removed {
             self.drop_pool(*node, now);
@@ -165,8 +169,8 @@ impl Engine {
                 self.control.note_change(Scope::SCHEMA, now, &mut self.rng);
             }
             Ok(Event::ClientRoutesChange { .. }) => {}
-            Ok(Event::Other { name, .. }) => self.warn(format!("unknown event {}", Quoted(name))),
-            Err(error) => self.warn(format!("an event cannot be read: {error}")),
+            Ok(Event::Other { name, .. }) => self.warn(warning!("unknown event {}", Quoted(name))),
+            Err(error) => self.warn(warning!("an event cannot be read: {error}")),
         }
     }
 

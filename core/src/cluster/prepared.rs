@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use crate::conn::extensions::Agreed;
 use crate::routing::{TableRef, Token, View};
 use crate::seeded::SeededState;
+use crate::sorted::sort_by;
 use crate::sync::{Shared, Snapshot};
 use crate::types::{ColumnSpec, ResultMetadata};
 use crate::wire::response::{Prepared as PreparedBody, RowsMetadata};
@@ -274,7 +275,7 @@ impl PreparedCache {
             .values()
             .map(|entry| Shared::clone(&entry.statement))
             .collect();
-        all.sort_by(|a, b| a.text().cmp(b.text()));
+        sort_by(&mut all, |a, b| a.text().cmp(b.text()));
         all
     }
 }

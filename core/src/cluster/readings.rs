@@ -1,7 +1,5 @@
 //! The control connection at work: taking the role, reading system tables, comparing versions.
 
-use alloc::format;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use bytes::BytesMut;
@@ -13,6 +11,7 @@ use super::engine::{Engine, Owner, Phase, Purpose};
 use super::pool::Pool;
 use super::rows::{parse_answer, read_rows, uuid};
 use super::settle::PollAnswer;
+use super::warnings::warning;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, PeerMisbehaved};
 use crate::routing::NodeIdx;
@@ -82,11 +81,10 @@ impl Engine {
         match self.links.get(&id).map(|link| link.owner) {
             Some(Owner::Pool(node)) => {
                 self.control.avoid = Some(node);
-                let text = self.pools.get(&node).map(|pool| pool.endpoint.to_string());
-                self.warn(format!(
-                    "control role leaves {}: {error}",
-                    text.unwrap_or_default()
-                ));
+                if let Some(pool) = self.pools.get(&node) {
+                    let text = warning!("control role leaves {}: {error}", pool.endpoint);
+                    self.warn(text);
+                }
             }
             Some(Owner::Contact) => {
                 self.adopted_failed(id, error, now);

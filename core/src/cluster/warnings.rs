@@ -7,6 +7,23 @@ use alloc::string::String;
 
 use crate::sorted::SortedMap;
 
+/// Whether anybody can hear them: `std` builds keep them for whoever runs the engine, others need
+/// a log. Small builds are spared the texts and what writes them.
+pub(super) const ARE_HEARD: bool = cfg!(any(test, feature = "std", feature = "tracing"));
+
+/// The text of a warning, written as by `format!`; empty where it is not heard.
+macro_rules! warning {
+    ($($part:tt)*) => {
+        if crate::cluster::warnings::ARE_HEARD {
+            alloc::format!($($part)*)
+        } else {
+            alloc::string::String::new()
+        }
+    };
+}
+
+pub(super) use warning;
+
 /// The causes that were said.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
@@ -16,6 +33,9 @@ pub(super) struct Warnings {
 impl Warnings {
     /// The text, cut to its bound, if it was not said before.
     pub(super) fn once(&mut self, mut text: String) -> Option<String> {
+        if !ARE_HEARD {
+            return None;
+        }
         if let Some((end, _)) = text.char_indices().nth(TEXT_LEN_MAX) {
             text.truncate(end);
         }

@@ -567,7 +567,7 @@ impl<S: Default> Connection<S> {
         self.streams.orphans()
     }
 
-    fn grant(&mut self, tell: &mut impl FnMut(S)) {
+    fn grant(&mut self, tell: &mut dyn FnMut(S)) {
         let room = self.room();
         self.waiters
             .grant(room, |caller| tell(core::mem::take(caller)));

@@ -19,6 +19,7 @@ use super::statement::{Prepared, Statement, StatementOptions, option_setters};
 use crate::cluster::prepared::PreparedStatement;
 use crate::error::Error;
 use crate::routing::{KeyError, TableRef, Token, View};
+use crate::sorted::sort_by;
 use crate::sync::Shared;
 use crate::types::EncodeRow;
 use crate::wire::request::{BatchKind, BatchStatement, BatchStatementKind};
@@ -217,7 +218,7 @@ impl Batch {
     /// Prepared statements, each counted once.
     pub(super) fn distinct_statements(&self) -> usize {
         let mut ids: Vec<_> = self.prepared().map(PreparedStatement::id).collect();
-        ids.sort_unstable();
+        sort_by(&mut ids, Ord::cmp);
         ids.dedup();
         ids.len()
     }

@@ -11,7 +11,7 @@ use super::tablet_store::TabletStore;
 use super::topology::NodeFlags;
 use super::view::{KeyspaceConsistency, Placement, Schema, Table, TableRef, View};
 use super::{LearnedTablet, NodeIdx, NodeSpec, NodesChange, Partitioner, ShardMap, Topology};
-use crate::sorted::SortedMap;
+use crate::sorted::{SortedMap, sort_by};
 use crate::sync::Shared;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -177,14 +177,11 @@ impl ViewWriter {
     /// From now on exactly these keyspaces are there, each with exactly these tables and views.
     pub fn set_schema(&mut self, keyspaces: Vec<(KeyspaceSpec, Vec<TableSpec>)>) {
         self.refused_tables = 0;
-        let listed: SortedMap<&str, ()> = keyspaces
-            .iter()
-            .map(|(spec, _)| (&*spec.name, ()))
-            .collect();
+        let listed = sorted_names(keyspaces.iter().map(|(spec, _)| &*spec.name));
         let gone = self
             .keyspaces
             .keys()
-            .filter(|name| !listed.contains_key(&***name));
+            .filter(|name| listed.binary_search(&&***name).is_err());
         let gone: Vec<Box<str>> = gone.cloned().collect();
         gone.iter().for_each(|name| self.remove_keyspace(name));
         for (spec, tables) in keyspaces {
@@ -196,13 +193,13 @@ impl ViewWriter {
     pub fn put_keyspace(&mut self, spec: KeyspaceSpec, tables: Vec<TableSpec>) {
         let name = spec.name.clone();
         self.note_keyspace(spec);
-        let listed: SortedMap<&str, ()> = tables.iter().map(|spec| (&*spec.name, ())).collect();
+        let listed = sorted_names(tables.iter().map(|spec| &*spec.name));
         let known = self
             .keyspaces
             .get(&name)
             .into_iter()
             .flat_map(|known| known.tables.keys());
-        let gone = known.filter(|table| !listed.contains_key(&***table));
+        let gone = known.filter(|table| listed.binary_search(&&***table).is_err());
         let gone: Vec<Box<str>> = gone.cloned().collect();
         gone.iter()
             .for_each(|table| self.remove_table(&name, table));
@@ -422,6 +419,12 @@ impl ViewWriter {
         }
         self.tablets.remove_table(place as usize);
     }
+}
+
+fn sorted_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    sort_by(&mut names, Ord::cmp);
+    names
 }
 
 #[cfg(test)]
