@@ -15,7 +15,7 @@ use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
 use crate::routing::{Policy, PortRange};
 use crate::sync::Shared;
 use crate::target::{Endpoint, Name};
-use crate::wire::{Consistency, ProtocolVersion, SerialConsistency};
+use crate::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
 
 /// The port of plain CQL.
 pub const DEFAULT_PORT: u16 = 9042;
@@ -34,6 +34,9 @@ pub struct Config {
     pub server_name: Option<Name>,
     /// The protocol version.
     pub protocol: ProtocolVersion,
+    /// How frames are compressed; nodes that do not offer it cannot be used. Its variants come with
+    /// the features `lz4` and `snappy`.
+    pub compression: Option<Compression>,
     /// The newest tablets extension to use.
     pub tablets_max: TabletsRouting,
     /// Level of statements that do not set their own.
@@ -70,6 +73,7 @@ impl Config {
             authenticator: None,
             server_name: None,
             protocol: ProtocolVersion::V4,
+            compression: None,
             tablets_max: TabletsRouting::V2,
             consistency: Consistency::LocalQuorum,
             serial_consistency: SerialConsistency::LocalSerial,

@@ -55,4 +55,8 @@ pub const FEATURES: &[&str] = &[
     "tracing",
     #[cfg(feature = "test-util")]
     "test-util",
+    #[cfg(feature = "lz4")]
+    "lz4",
+    #[cfg(feature = "snappy")]
+    "snappy",
 ];

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::routing::{ShardIdx, ShardMap};
 use crate::wire::response::Supported;
-use crate::wire::{Dialect, ProtocolVersion};
+use crate::wire::{Compression, Dialect, ProtocolVersion};
 
 /// Keys of SUPPORTED and STARTUP.
 pub mod key {
@@ -221,6 +221,8 @@ pub struct Agreed {
     pub tablets: TabletsRouting,
     /// Whether result metadata ids travel.
     pub metadata_id: bool,
+    /// How frames are compressed.
+    pub compression: Option<Compression>,
     /// Whether the node asked who this is, and was satisfied.
     pub is_authenticated: bool,
     /// What the node said about itself.

@@ -42,8 +42,8 @@ use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::Instant;
 use crate::wire::response::ServerError;
 use crate::wire::{
-    Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
-    patch_stream, put_frame,
+    Compression, Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode,
+    ProtocolVersion, Reader, compress_frame, patch_stream, put_frame,
 };
 
 /// The bounds of one connection.
@@ -123,6 +123,7 @@ enum Owner<S> {
 #[derive(Debug)]
 pub struct Connection<S> {
     version: ProtocolVersion,
+    compression: Option<Compression>,
     limits: ConnectionLimits,
     streams: StreamIds<Owner<S>>,
     waiters: Waiters<S>,
@@ -144,6 +145,7 @@ impl<S: Default> Connection<S> {
     pub fn new(version: ProtocolVersion, limits: ConnectionLimits, now: Instant) -> Self {
         Self {
             version,
+            compression: None,
             limits,
             streams: StreamIds::new(limits.in_flight),
             waiters: Waiters::new(limits.waiting),
@@ -157,6 +159,12 @@ impl<S: Default> Connection<S> {
             over: None,
             draining: false,
         }
+    }
+
+    /// Compresses the bodies of long requests from now on, under whatever lock they are submitted
+    /// under. Answers are not looked at: their bodies come inflated.
+    pub const fn set_compression(&mut self, compression: Option<Compression>) {
+        self.compression = compression;
     }
 
     /// Takes a request: reserves a stream id and appends the frame to the output. `body` writes
@@ -228,6 +236,9 @@ impl<S: Default> Connection<S> {
         };
         if let Err(error) = put_frame(&mut self.output, header, bounded) {
             return Err(Refused::Encode(caller, error));
+        }
+        if let Some(compression) = self.compression {
+            compress_frame(compression, &mut self.output, before);
         }
         // The id comes after the body: a body that cannot be written must not cost one.
         let Some(key) = self

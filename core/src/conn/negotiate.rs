@@ -6,13 +6,13 @@
 //! [`PeerIncompatible`]. Requests are numbered by stream id (0, 1, 2, ..), so an answer to an
 //! earlier step cannot be taken for one to a later step.
 //!
-//! Compressed replies are not expected: compression is not asked for yet.
+//! A node may compress what it answers from STARTUP on; the flag of each frame tells.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::auth::Authenticator;
 use super::extensions::{Agreed, Offer, TabletsRouting, key};
@@ -21,7 +21,8 @@ use crate::sync::Shared;
 use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup};
 use crate::wire::response::{AuthChallenge, Authenticate, ErrorCode, ServerError, Supported};
 use crate::wire::{
-    Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, put_frame,
+    Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
+    put_frame,
 };
 
 /// What every connection of a session says in its handshake.
@@ -32,6 +33,8 @@ pub struct HandshakeConfig {
     pub version: ProtocolVersion,
     /// Answers authentication, if the node asks for it.
     pub authenticator: Option<Shared<dyn Authenticator>>,
+    /// How frames are to be compressed from STARTUP on.
+    pub compression: Option<Compression>,
     /// Further STARTUP options: driver name and version, session id.
     pub startup_options: Vec<(String, String)>,
     /// Event types to REGISTER for; none skips that step.
@@ -46,6 +49,7 @@ impl HandshakeConfig {
         Self {
             version,
             authenticator: None,
+            compression: None,
             startup_options: Vec::new(),
             events: Vec::new(),
             tablets_max: TabletsRouting::V2,
@@ -106,6 +110,7 @@ impl Negotiation {
             tablets: TabletsRouting::Off,
             metadata_id: false,
             is_authenticated: false,
+            compression: config.compression,
             offer: Offer::default(),
         };
         let started = Self {
@@ -138,7 +143,13 @@ impl Negotiation {
         body: &[u8],
         output: &mut BytesMut,
     ) -> Result<Option<Agreed>, Error> {
-        let mut body = Reader::new(body);
+        let inflated;
+        let mut body = Reader::new(if header.flags.contains(Flags::COMPRESSION) {
+            inflated = self.inflate(body)?;
+            &inflated
+        } else {
+            body
+        });
         if header.opcode == Opcode::Error {
             let dialect = Dialect::plain(header.version);
             let error = ServerError::parse(&dialect, &mut body).map_err(|_| malformed())?;
@@ -149,9 +160,6 @@ impl Negotiation {
                 self.config.version,
                 "it answers in another version",
             ));
-        }
-        if header.flags.contains(Flags::COMPRESSION) {
-            return Err(PeerMisbehaved::BadCompression.into());
         }
         if header.opcode == Opcode::Event && self.expected == Expected::Registered {
             // An event may overtake the answer to REGISTER; the state it tells of is read anyway.
@@ -178,9 +186,26 @@ impl Negotiation {
         Ok(None)
     }
 
+    /// A compressed body. Nothing is compressed before STARTUP has been answered.
+    fn inflate(&self, body: &[u8]) -> Result<Bytes, Error> {
+        match self.config.compression {
+            Some(compression) if self.expected != Expected::Supported => {
+                compression.inflate(body, INFLATED_MAX).ok()
+            }
+            _ => None,
+        }
+        .ok_or_else(|| PeerMisbehaved::BadCompression.into())
+    }
+
     /// Chooses from what the node offers, and opens the conversation.
     fn supported(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
         let supported = Supported::parse(body).map_err(|_| malformed())?;
+        if let Some(wanted) = self.config.compression
+            && !offers(&supported, wanted)
+        {
+            let kind = ErrorKind::PeerIncompatible(PeerIncompatible::Compression);
+            return Err(Error::with_text(kind, wanted.name()));
+        }
         let offer = Offer::parse(&supported);
         self.agreed.tablets = tablets(&self.config, &offer);
         self.agreed.metadata_id = offer.metadata_id || self.config.version.has_metadata_id();
@@ -273,6 +298,11 @@ fn has_words(text: &str, words: &str) -> bool {
     places.any(|place| place.eq_ignore_ascii_case(words.as_bytes()))
 }
 
+fn offers(supported: &Supported<'_>, wanted: Compression) -> bool {
+    let offered = supported.get(key::COMPRESSION);
+    offered.is_some_and(|names| names.iter().any(|name| name == wanted.name()))
+}
+
 fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
     match (config.tablets_max, offer.tablets()) {
         (TabletsRouting::Off, _) => TabletsRouting::Off,
@@ -288,6 +318,9 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
     let mut options = Vec::from([(key::CQL_VERSION, "3.0.0")]);
     for (name, value) in &config.startup_options {
         options.push((name, value));
+    }
+    if let Some(wanted) = config.compression {
+        options.push((key::COMPRESSION, wanted.name()));
     }
     let (offer, tablets) = (&agreed.offer, agreed.tablets);
     let extensions = [
@@ -305,6 +338,9 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
     options
 }
 
+/// Longest body of a handshake, after it was compressed.
+const INFLATED_MAX: u32 = 1 << 20;
+
 fn malformed() -> Error {
     PeerMisbehaved::MalformedBody.into()
 }
@@ -315,4 +351,97 @@ fn version_refused(asked: ProtocolVersion, text: &str) -> Error {
         kind,
         alloc::format!("asked for version {}: {text}", asked.number()),
     )
+}
+
+#[cfg(all(test, feature = "lz4", feature = "snappy"))]
+mod tests {
+    use super::*;
+
+    /// SUPPORTED with `lz4` and `snappy`, as a node names them.
+    const BOTH: &[u8] = b"\0\x01\0\x0bCOMPRESSION\0\x02\0\x03lz4\0\x06snappy";
+    const SNAPPY: &[u8] = b"\0\x01\0\x0bCOMPRESSION\0\x01\0\x06snappy";
+    const NEITHER: &[u8] = &[0, 0];
+
+    fn frame(flags: u8, stream: i16, opcode: Opcode, body: &[u8]) -> FrameHeader {
+        FrameHeader {
+            version: ProtocolVersion::V4,
+            flags: Flags(flags),
+            stream,
+            opcode,
+            body_len: body.len() as u32,
+        }
+    }
+
+    fn started(
+        compression: Option<Compression>,
+        supported: &[u8],
+    ) -> Result<(Step, BytesMut), Error> {
+        let mut config = HandshakeConfig::new(ProtocolVersion::V4);
+        config.compression = compression;
+        let mut output = BytesMut::new();
+        let negotiation = Negotiation::start(Shared::new(config), &mut output)?;
+        output.clear();
+        let header = frame(0, 0, Opcode::Supported, supported);
+        let step = negotiation.handle_frame(&header, supported, &mut output)?;
+        Ok((step, output))
+    }
+
+    #[test]
+    fn compression_is_asked_for_where_it_is_offered() {
+        let (lz4, snappy) = (Some(Compression::Lz4), Some(Compression::Snappy));
+        for (wanted, supported, told) in [
+            (lz4, BOTH, Some(&b"\0\x0bCOMPRESSION\0\x03lz4"[..])),
+            (snappy, BOTH, Some(b"\0\x0bCOMPRESSION\0\x06snappy")),
+            (snappy, SNAPPY, Some(b"\0\x0bCOMPRESSION\0\x06snappy")),
+            (None, BOTH, None),
+        ] {
+            let (_, output) = started(wanted, supported).unwrap();
+            assert_eq!(output[..2], [4, 0], "STARTUP itself is not compressed");
+            let names = |part: &[u8]| output.windows(part.len()).any(|at| at == part);
+            assert_eq!(names(b"COMPRESSION"), told.is_some());
+            assert!(told.is_none_or(names));
+        }
+        for (wanted, supported) in [(lz4, SNAPPY), (lz4, NEITHER), (snappy, NEITHER)] {
+            let error = started(wanted, supported).unwrap_err();
+            let kind = ErrorKind::PeerIncompatible(PeerIncompatible::Compression);
+            assert_eq!(error.kind(), kind);
+        }
+    }
+
+    #[test]
+    fn answers_may_be_compressed_once_it_was_asked_for() {
+        let (lz4, snappy) = (Some(Compression::Lz4), Some(Compression::Snappy));
+        // READY as ScyllaDB sends it, as Cassandra does, and what nobody may send.
+        for (wanted, flags, body, good) in [
+            (lz4, 1, &[0, 0, 0, 0, 0][..], true),
+            (snappy, 1, &[0], true),
+            (lz4, 0, &[], true),
+            (lz4, 1, &[0, 0, 0, 0], false),
+            (lz4, 1, &[0, 0x10, 0, 1, 0], false),
+            (None, 1, &[0, 0, 0, 0, 0], false),
+        ] {
+            let (Step::Next(negotiation), mut output) = started(wanted, BOTH).unwrap() else {
+                panic!("STARTUP has to come");
+            };
+            let header = frame(flags, 1, Opcode::Ready, body);
+            match negotiation.handle_frame(&header, body, &mut output) {
+                Ok(Step::Ready(agreed)) => assert!(good && agreed.compression == wanted),
+                Ok(step) => panic!("{step:?}"),
+                Err(error) => {
+                    let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::BadCompression);
+                    assert!(!good && error.kind() == kind, "{error:?}");
+                }
+            }
+        }
+        // SUPPORTED comes too early for that.
+        let mut config = HandshakeConfig::new(ProtocolVersion::V4);
+        config.compression = lz4;
+        let mut output = BytesMut::new();
+        let negotiation = Negotiation::start(Shared::new(config), &mut output).unwrap();
+        let body = [&[0, 0, 0, 2, 0x20][..], NEITHER].concat();
+        let header = frame(1, 0, Opcode::Supported, &body);
+        let error = negotiation.handle_frame(&header, &body, &mut output);
+        let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::BadCompression);
+        assert_eq!(error.unwrap_err().kind(), kind);
+    }
 }

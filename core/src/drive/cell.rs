@@ -120,7 +120,8 @@ impl Cell {
             wakes_at: Instant::FAR_FUTURE,
             close: None,
         };
-        let connection = Connection::new(agreed.version, limits, clock.now());
+        let mut connection = Connection::new(agreed.version, limits, clock.now());
+        connection.set_compression(agreed.compression);
         Self {
             id,
             agreed,

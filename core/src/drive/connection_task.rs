@@ -39,13 +39,13 @@ use super::transport::{Clock, Link, Target, Timer, Transport};
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::Received;
-use crate::conn::framer::{Cut, Framer, FramerError};
+use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
 use crate::conn::negotiate::{HandshakeConfig, Negotiation};
 use crate::error::TimeoutKind;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, LinkErrorKind, PeerMisbehaved};
 use crate::sync::{Shared, assert_unlocked};
 use crate::time::Instant;
-use crate::wire::FrameHeader;
+use crate::wire::{Flags, FrameHeader, Inflate};
 
 /// Frames that one poll handles before the task lets others run.
 const FRAMES_PER_POLL: usize = 128;
@@ -555,7 +555,7 @@ impl<L: Link> Open<L> {
     fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant, hub: &Hub) -> Result<bool, Error> {
         let mut budget = FRAMES_PER_POLL;
         loop {
-            let cut = self.cut_frames(budget);
+            let cut = self.cut_frames(budget, hub.config().limits.frame);
             // What came whole before a broken frame is delivered.
             self.deliver(now, hub)?;
             budget = budget.saturating_sub(cut?);
@@ -578,7 +578,7 @@ impl<L: Link> Open<L> {
     }
 
     /// Cuts at most `max` frames of what was read into `self.frames`.
-    fn cut_frames(&mut self, max: usize) -> Result<usize, Error> {
+    fn cut_frames(&mut self, max: usize, limits: FrameLimits) -> Result<usize, Error> {
         let mut cut_frames = 0;
         while cut_frames < max {
             let Some(cut) = self.framer.poll_cut(&mut self.input).map_err(|error| {
@@ -597,7 +597,9 @@ impl<L: Link> Open<L> {
                         .started
                         .take()
                         .ok_or_else(|| Error::bug("a body without a header"))?;
-                    self.frames.push((header, body));
+                    if let Some((header, body)) = self.inflate(header, body, limits)? {
+                        self.frames.push((header, body));
+                    }
                     cut_frames = cut_frames.saturating_add(1);
                 }
                 Cut::TooLong(header) => {
@@ -607,6 +609,31 @@ impl<L: Link> Open<L> {
             }
         }
         Ok(cut_frames)
+    }
+
+    /// The frame with its body as it was before it was compressed; none if that is too long, and
+    /// its request has been told.
+    fn inflate(
+        &mut self,
+        mut header: FrameHeader,
+        body: Bytes,
+        limits: FrameLimits,
+    ) -> Result<Option<(FrameHeader, Bytes)>, Error> {
+        let Some(compression) = self.cell.agreed().compression else {
+            return Ok(Some((header, body)));
+        };
+        if !header.flags.contains(Flags::COMPRESSION) {
+            return Ok(Some((header, body)));
+        }
+        header.flags = header.flags.without(Flags::COMPRESSION);
+        match compression.inflate(&body, limits.frame_len_max) {
+            Ok(body) => Ok(Some((header, body))),
+            Err(Inflate::TooLong) => {
+                self.fail_too_long(&FramerError::TooLong(header));
+                Ok(None)
+            }
+            Err(Inflate::Corrupt) => Err(PeerMisbehaved::BadCompression.into()),
+        }
     }
 
     /// The request whose answer is too long fails with a cause of its own.

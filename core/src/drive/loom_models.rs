@@ -287,6 +287,7 @@ fn cell(in_flight: u16) -> Shared<Cell> {
         version: ProtocolVersion::V4,
         tablets: TabletsRouting::Off,
         metadata_id: false,
+        compression: None,
         is_authenticated: false,
         offer: Offer::default(),
     };

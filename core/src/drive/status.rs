@@ -13,6 +13,7 @@ use crate::conn::extensions::{Agreed, TabletsRouting, key};
 use crate::routing::{NodeIdx, Table, TabletStats, View};
 use crate::sorted::sort_by;
 use crate::sync::Shared;
+use crate::wire::Compression;
 
 /// A moment's picture of the cluster and the connections to it.
 #[derive(Clone, Debug)]
@@ -76,6 +77,8 @@ pub struct ConnectionStatus {
     pub local_port: Option<NonZeroU16>,
     /// The protocol version.
     pub protocol: u8,
+    /// How frames are compressed.
+    pub compression: Option<Compression>,
     /// The extensions that are on.
     pub extensions: Vec<&'static str>,
     /// Requests under way.
@@ -149,6 +152,7 @@ fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {
                     shard: agreed.shard().map(crate::routing::ShardIdx::value),
                     local_port: cell.source_port(),
                     protocol: agreed.version.number(),
+                    compression: agreed.compression,
                     extensions: extensions(agreed),
                     in_flight: cell.in_flight(),
                     orphans: cell.orphans(),

@@ -2,8 +2,8 @@
 //!
 //! This is the lowest layer. It keeps no state, knows no connection, and allocates nothing when
 //! borrowing from a body is enough; only [`response::ServerError`], which outlives its frame, owns
-//! its text. It is not a codec with buffers: finding frame borders, compression and protocol 5
-//! segments belong to the layers above.
+//! its text, and a body that was compressed. It is not a codec with buffers: finding frame borders and
+//! protocol 5 segments belong to the layers above.
 //!
 //! Invariants: nothing that arrives can panic, overflow, recurse or loop without bound, or allocate
 //! by a declared length, and every failure is a [`ParseError`] that says what was being read and
@@ -27,6 +27,7 @@
 )]
 
 mod codes;
+mod compress;
 mod consistency;
 mod header;
 mod primitives;
@@ -38,6 +39,8 @@ mod values;
 mod writer;
 
 pub use codes::{Flags, Opcode, ProtocolVersion, UnknownOpcode, UnknownVersion};
+pub use compress::Compression;
+pub(crate) use compress::{Inflate, compress_frame};
 pub use consistency::{Consistency, ConsistencyCode, SerialConsistency};
 pub use header::{FrameHeader, HEADER_LEN, HeaderError, HeaderErrorKind, patch_stream, put_frame};
 pub use primitives::{

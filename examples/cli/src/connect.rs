@@ -11,11 +11,11 @@ use messina_core::config::{Config, PoolSize};
 use messina_core::conn::auth::PlainAuthenticator;
 use messina_core::drive::{Name, Session, Status};
 use messina_core::error::Error;
-use messina_core::wire::{Consistency, ProtocolVersion, SerialConsistency};
+use messina_core::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
 use messina_tokio::TlsOptions;
 use uuid::Uuid;
 
-use crate::arguments::{Common, Compression, Protocol};
+use crate::arguments::{self, Common, Protocol};
 use crate::failure::Failure;
 
 /// Between two looks at the state of the connections.
@@ -157,6 +157,11 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
     config.timeouts.request = Duration::from_millis(common.request_timeout);
     config.timeouts.connect = Duration::from_millis(common.connect_timeout);
     config.server_name = common.tls.tls_server_name.as_deref().map(Name::from);
+    config.compression = match common.compression {
+        arguments::Compression::None => None,
+        arguments::Compression::Lz4 => Some(Compression::Lz4),
+        arguments::Compression::Snappy => Some(Compression::Snappy),
+    };
     config.protocol = ProtocolVersion::V4;
     config.policy.preferred_dc = common.dc.as_deref().map(Box::from);
     config.policy.preferred_rack = common.rack.as_deref().map(Box::from);
@@ -172,10 +177,7 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
 
 /// Options of the contract that the driver cannot honour yet: refused, never ignored.
 fn refuse_what_is_missing(common: &Common) -> Result<(), Failure> {
-    for (wanted, what) in [
-        (common.protocol == Protocol::V5, "protocol 5 is"),
-        (common.compression != Compression::None, "compression is"),
-    ] {
+    for (wanted, what) in [(common.protocol == Protocol::V5, "protocol 5 is")] {
         if wanted {
             return Err(Failure::usage(format!(
                 "{what} not supported by this version"

@@ -11,6 +11,8 @@ use messina_core::drive::{ConnectionStatus, NodeStatus, Status, TableTablets};
 use messina_core::types::CqlValue;
 use serde_json::{Value, json};
 
+use messina_core::wire::Compression;
+
 use crate::arguments::{Common, Format};
 use crate::connect::Connected;
 use crate::failure::Failure;
@@ -156,7 +158,7 @@ fn connection(connection: &ConnectionStatus) -> Value {
         "shard": connection.shard,
         "local_port": connection.local_port.map(core::num::NonZeroU16::get),
         "protocol": connection.protocol,
-        "compression": null,
+        "compression": connection.compression.map(Compression::name),
         "extensions": connection.extensions,
         "in_flight": connection.in_flight,
     })

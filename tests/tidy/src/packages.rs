@@ -11,22 +11,24 @@ use serde_json::Value;
 use crate::Finding;
 
 /// What core may name, each without default features, and why.
-const CORE_MAY_USE: [(&str, &str); 11] = [
+const CORE_MAY_USE: [(&str, &str); 13] = [
     ("arc-swap", "snapshots with std"),
     ("bytes", "shared buffers"),
     ("defmt", "logging on microcontrollers, optional"),
     ("hashbrown", "maps"),
     ("heapless", "fixed sizes"),
+    ("lz4_flex", "compressed frames, optional"),
     ("loom", "models of the hand-overs, under its own cfg"),
     ("portable-atomic", "where there is no compare-and-swap"),
     ("portable-atomic-util", "where there is no compare-and-swap"),
     ("rand_core", "the seed source"),
+    ("snap", "compressed frames, optional"),
     ("tracing", "logging, optional"),
     ("uuid", "values"),
 ];
 
 /// Optional by nature: never in a default build.
-const OPTIONAL: [&str; 2] = ["defmt", "tracing"];
+const OPTIONAL: [&str; 4] = ["defmt", "lz4_flex", "snap", "tracing"];
 
 /// The workspace's metadata, without dependencies of dependencies.
 ///

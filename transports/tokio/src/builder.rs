@@ -67,6 +67,15 @@ impl Builder {
         self
     }
 
+    /// Compresses long requests, and asks nodes to compress their answers. A node that does not
+    /// offer this cannot be used.
+    #[cfg(any(feature = "lz4", feature = "snappy"))]
+    #[must_use]
+    pub const fn compression(mut self, compression: messina_core::wire::Compression) -> Self {
+        self.config.compression = Some(compression);
+        self
+    }
+
     /// Encrypts every connection and verifies the nodes.
     #[cfg(feature = "tls")]
     #[must_use]

@@ -12,7 +12,7 @@
 //! The driver and every connection are tasks of their own on the runtime that [`Builder::connect`]
 //! is called on. Dropping the last [`Session`] ends them.
 //!
-//! Features: `tls` adds TLS by rustls (`tls-aws-lc`: with AWS-LC instead of ring), and
+//! Features: `lz4` and `snappy` add compression of frames; `tls` adds TLS by rustls (`tls-aws-lc`: with AWS-LC instead of ring), and
 //! `webpki-roots` the public certificate authorities; `TlsOptions` says how they are used.
 #![forbid(unsafe_code)]
 

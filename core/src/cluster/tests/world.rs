@@ -678,6 +678,7 @@ fn agreed(node: &FakeNode, shard: Option<u16>, scylla: bool) -> Agreed {
         version: ProtocolVersion::V4,
         tablets: TabletsRouting::V2,
         metadata_id: false,
+        compression: None,
         is_authenticated: false,
         offer: Offer {
             sharding: shard.filter(|_| !node.is_sharding_invalid).map(sharding),

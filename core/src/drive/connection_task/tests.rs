@@ -200,10 +200,16 @@ struct Bench {
 impl Bench {
     /// In its handshake.
     fn new() -> Self {
+        Self::with(|_, _| ())
+    }
+
+    fn with(change: impl FnOnce(&mut Config, &mut HandshakeConfig)) -> Self {
         let transport = Scripted::default();
         let mut config = Config::server();
+        let mut handshake = HandshakeConfig::new(ProtocolVersion::V4);
         config.add_contact_points("127.0.0.1").unwrap();
         config.write_deferral = false;
+        change(&mut config, &mut handshake);
         let config = Shared::new(config);
         let now = Instant::ZERO;
         let engine = Engine::new(
@@ -221,7 +227,7 @@ impl Bench {
             server_name: None,
             deadline: Instant::from_micros(5_000_000),
         };
-        let handshake = Shared::new(HandshakeConfig::new(ProtocolVersion::V4));
+        let handshake = Shared::new(handshake);
         let id = ConnectionId(1);
         let task = ConnectionTask::new(&transport, Shared::clone(&hub), id, target, handshake);
         Self {
@@ -462,4 +468,47 @@ fn a_connection_that_opens_after_the_session_has_ended_closes() {
     bench.hub.set_over(super::super::hub::session_closed());
     bench.receive(&[SUPPORTED, READY].concat());
     assert!(bench.run().is_ready());
+}
+
+/// SUPPORTED with LZ4 alone on stream 0, and READY as a node sends it then.
+#[cfg(feature = "lz4")]
+const LZ4_HANDSHAKE: [&[u8]; 2] = [
+    b"\x84\0\0\0\x06\0\0\0\x16\0\x01\0\x0bCOMPRESSION\0\x01\0\x03lz4",
+    &[0x84, 1, 0, 1, 2, 0, 0, 0, 5, 0, 0, 0, 0, 0],
+];
+
+#[cfg(feature = "lz4")]
+#[test]
+fn compressed_answers_are_inflated_within_bounds() {
+    let mut bench = Bench::with(|config, handshake| {
+        config.limits.frame = FrameLimits::new(22, 0);
+        handshake.compression = Some(crate::wire::Compression::Lz4);
+    });
+    bench.receive(&LZ4_HANDSHAKE.concat());
+    assert!(bench.poll().is_pending());
+    let cell = bench.cell();
+    assert_eq!(cell.agreed().compression.map(|it| it.name()), Some("lz4"));
+    let answer = |key: SlotKey, body: &[u8]| {
+        let [high, low] = key.stream_id().to_be_bytes();
+        let len = u8::try_from(body.len()).unwrap();
+        [&[0x84, 1, high, low, 8, 0, 0, 0, len], body].concat()
+    };
+    let limit = ErrorKind::Limit(LimitField::FrameLen);
+    // VOID; what would be 23 bytes; VOID; and a block that is cut.
+    for (body, expected) in [
+        (&[0, 0, 0, 4, 0x40, 0, 0, 0, 1][..], None),
+        (&[0, 0, 0, 23, 0x40, 0, 0, 0, 1], Some(limit)),
+        (&[0, 0, 0, 4, 0x40, 0, 0, 0, 1], None),
+        (
+            &[0, 0, 0, 4, 0x40, 0, 0],
+            Some(ErrorKind::PeerMisbehaved(PeerMisbehaved::BadCompression)),
+        ),
+    ] {
+        let key = bench.submit(&cell, LONG, 4);
+        bench.receive(&answer(key, body));
+        let ended = bench.run().is_ready();
+        let error = outcome(&cell, key).err();
+        assert_eq!(error.map(|error| error.kind()), expected);
+        assert_eq!(ended, body.len() == 7, "only a corrupt body ends the link");
+    }
 }
