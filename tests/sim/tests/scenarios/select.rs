@@ -1,10 +1,10 @@
 //! SELECT: which rows, in which order, in which pages, and what is refused.
 
-use messina_sim::node::{ConnectionId, TabletsMode};
+use messina_sim::node::{ConnectionId, Options, TabletsMode};
 
 use crate::support::{
     EXECUTE, Frame, LOCAL_QUORUM, ONE, PREPARE, QUERY, Sim, execute, long_string, parameters,
-    query, unhex,
+    query, string, unhex,
 };
 
 /// `ks.c` of `pk, a, b, s static, v`, all ints, clustered by `a` down and `b` up: partitions 0, 1
@@ -718,5 +718,30 @@ fn deletions_by_several_columns() {
             (0x2200, message.to_owned()),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn variables_of_lists_are_named_as_the_kind_of_node_does() {
+    for (options, name) in [
+        (Options::uniform(1, 1), "IN(pk)"),
+        (Options::uniform(1, 1).with_plain(), "in(pk)"),
+    ] {
+        let mut sim = Sim::new(options);
+        let id = sim.connect(0, 0, &[]);
+        let simple = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+        sim.ok(
+            id,
+            &format!("CREATE KEYSPACE ks WITH replication = {simple}"),
+        );
+        sim.ok(id, "CREATE TABLE ks.t (pk int PRIMARY KEY)");
+        let text = "SELECT pk FROM ks.t WHERE pk IN ?";
+        let prepared = sim.ask(id, PREPARE, &long_string(text)).body;
+        let expected = [
+            unhex("00000001 00000001 00000000 0002 6b73 0001 74"),
+            string(name),
+            unhex("0020 0009"),
+        ];
+        assert!(prepared[22..].starts_with(&expected.concat()), "{name}");
     }
 }
