@@ -6,6 +6,11 @@
 //! picked from what it wrote. It knows no more of the protocol than frame borders, opcodes and where
 //! the text of QUERY and PREPARE stands, so it cannot share a mistake with what is tested.
 //!
+//! `messina-interop capture --server 127.0.0.1:9042 --out FILE` prints where to connect and records
+//! until its standard input ends; with `--ours` it lets our driver have its exchange ([`exchange`]).
+//! `python/exchange.py`, `javascript/exchange.cjs` and `rust/src/exchange.rs` have the same with
+//! other drivers; each takes the contact as its argument and wants the tables that ours has made.
+//!
 //! A frame of the file looks so, `>` to the server and `<` from it:
 //!
 //! ```text
