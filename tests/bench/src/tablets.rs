@@ -102,7 +102,7 @@ struct World {
 
 impl World {
     fn new() -> Result<Self> {
-        let mut writer = ViewWriter::new(RoutingLimits::default(), 1);
+        let mut writer = ViewWriter::new(RoutingLimits::default());
         let nodes: Vec<_> = (0..NODES)
             .map(|at| NodeSpec {
                 host_id: host_id(at),
