@@ -61,7 +61,7 @@ pub struct NodeStatus {
     pub shards: Option<u16>,
     /// Token bits its sharding ignores.
     pub ignore_msb: Option<u8>,
-    /// Its shard-aware port for plain links, if it names one.
+    /// Its shard-aware port for this session's kind of links, if it names one.
     pub shard_aware_port: Option<NonZeroU16>,
     /// The open connections.
     pub connections: Vec<ConnectionStatus>,
@@ -107,14 +107,15 @@ impl NodeStatus {
 
 impl Status {
     pub(super) fn of(hub: &Hub) -> Self {
+        let cluster = hub.summary();
         let (nodes, tablets) = hub.view().with(|view| {
             let nodes = view.topology().nodes();
-            let nodes = nodes.map(|node| node_status(hub, view, node.idx()));
+            let nodes = nodes.map(|node| node_status(hub, &cluster, view, node.idx()));
             let tablets = view.tables().filter_map(table_tablets);
             (nodes.collect::<Vec<_>>(), tablets.collect())
         });
         Self {
-            cluster: hub.summary(),
+            cluster,
             nodes: nodes.into_iter().flatten().collect(),
             tablets,
             prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),
@@ -141,7 +142,12 @@ fn table_tablets(table: &Table) -> Option<TableTablets> {
     })
 }
 
-fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {
+fn node_status(
+    hub: &Hub,
+    cluster: &ClusterStatus,
+    view: &View,
+    idx: NodeIdx,
+) -> Option<NodeStatus> {
     let (topology, node) = (view.topology(), view.topology().node(idx)?);
     let (connections, offers): (Vec<_>, Vec<_>) = hub.pools().with(|pools| {
         pools
@@ -167,6 +173,7 @@ fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {
             .find_map(|offer| offer.sharding)
             .map(|sharding| sharding.map)
     });
+    let in_cluster = cluster.nodes.iter().find(|known| known.node == idx);
     Some(NodeStatus {
         node: idx,
         host_id: node.host_id(),
@@ -176,7 +183,7 @@ fn node_status(hub: &Hub, view: &View, idx: NodeIdx) -> Option<NodeStatus> {
         is_up: node.is_up(),
         shards: shard_map.map(|map| map.count().get()),
         ignore_msb: shard_map.map(crate::routing::ShardMap::ignore_msb),
-        shard_aware_port: offers.iter().find_map(|offer| offer.ports.plain),
+        shard_aware_port: in_cluster.and_then(|known| known.shard_aware_port),
         connections,
     })
 }
