@@ -69,7 +69,18 @@ impl Messina {
     /// `messina query` against one contact point, with JSON output.
     #[must_use]
     pub fn query(&self, contact: &str, credentials: Option<&Credentials>) -> Command {
-        let mut command = self.subcommand("query");
+        self.connecting("query", contact, credentials)
+    }
+
+    /// Any subcommand that connects, with JSON output.
+    #[must_use]
+    pub fn connecting(
+        &self,
+        name: &str,
+        contact: &str,
+        credentials: Option<&Credentials>,
+    ) -> Command {
+        let mut command = self.subcommand(name);
         command.args(["--format", "json", "--contact", contact]);
         if let Some(credentials) = credentials {
             command
@@ -162,6 +173,15 @@ impl Answers {
             seconds,
         })
     }
+}
+
+/// Runs a command that must end with code 0 and print one JSON object.
+///
+/// # Errors
+/// Fails when the command ends otherwise, prints something else or takes longer than its limit.
+pub fn object(command: &mut Command, folder: &Path, name: &str) -> Result<Value> {
+    let finished = process::run(command, folder, name, RUN_LIMIT)?.success("messina")?;
+    serde_json::from_str(&finished.stdout).context("standard output is not one JSON object")
 }
 
 /// Runs a command that must be refused: code 1 and one JSON object on standard error. Gives the

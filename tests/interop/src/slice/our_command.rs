@@ -1,8 +1,10 @@
 //! `messina query` against one real Cassandra node that demands a login.
 //!
 //! A keyspace, a table and 1,000 airports by prepared statements, read back one by one and in
-//! pages; then the server's own count and a foreign driver's comparison. Last what must be refused:
-//! a wrong password and broken CQL.
+//! pages; then the server's own count and a foreign driver's comparison; batches, a trace, a route
+//! and a load. Last what must be refused: a wrong password and broken CQL.
+
+mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -64,6 +66,10 @@ impl Trial<'_> {
             report.step("read by a foreign driver", || self.read_by_a_stranger());
         }
         report.step("doubles to the last bit", || self.doubles());
+        report.step("batches", || self.batches());
+        report.step("a trace", || self.trace());
+        report.step("a route", || self.route());
+        report.step("a load", || self.load());
         report.step("a wrong password", || self.wrong_password());
         report.step("broken CQL", || self.broken_cql());
     }
