@@ -189,3 +189,17 @@ fn a_table_of_other_columns_is_left_alone() {
     assert_eq!((report, kinds), (None, vec!["invalid".to_owned()]));
     cluster.stop();
 }
+
+#[test]
+fn fixed_answers_are_taken_as_they_come_only_if_asked_to() {
+    let mut options = Options::uniform(1, 2);
+    options.lean = true;
+    let cluster = Cluster::start(options);
+    let read = ["--workload", "read", "--rows", "100", "--requests", "500"];
+    let (report, kinds) = bench_in_vain(&cluster, &read);
+    assert!(kinds.iter().all(|kind| kind == "wrong_row"), "{kinds:?}");
+    let wrong = report.map(|report| report["errors"]["wrong_row"].clone());
+    assert!(wrong.is_none_or(|wrong| wrong == 500), "all of them");
+    let report = bench(&cluster, &[&read[..], &["--no-verify"]].concat());
+    assert_sound(&report, 500);
+}

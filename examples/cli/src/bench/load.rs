@@ -161,9 +161,8 @@ impl Load {
         let seen = seen + found;
         if page.paging_state().is_some() {
             *scan = Some((pager, seen));
-        } else if seen != u64::from(self.table.rows) {
-            let message = format!("a scan found {seen} of {} rows", self.table.rows);
-            return Err(wrong_row(message));
+        } else {
+            self.table.check_scan(seen)?;
         }
         let count = u64::try_from(page.row_count()).unwrap_or(u64::MAX);
         Ok((count, page.info().tablet_learned))
