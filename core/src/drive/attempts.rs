@@ -60,10 +60,9 @@ impl Outgoing<'_> {
         Err(self.exhausted(attempts))
     }
 
-    /// Tries the targets of the plan in turn. With `wait` it queues where there is no room; a
-    /// request that is lost there begins anew, since others may have room by then.
+    /// Tries the targets of the plan in turn. With `wait` it queues where there is no room.
     async fn round(&self, attempts: &mut Attempts, wait: bool) -> Result<Round, Error> {
-        let (mut skip, mut was_full) = (0, false);
+        let (mut skip, mut was_full, mut was_lost) = (0, false, false);
         loop {
             let plan = self.plan(skip);
             for target in plan.targets() {
@@ -73,8 +72,9 @@ impl Outgoing<'_> {
                 match self.attempt(attempts, *target, &cell, wait).await? {
                     Tried::Answered(ran) => return Ok(Round::Answered(ran)),
                     Tried::Full => was_full = true,
-                    Tried::Failed if wait => return Ok(Round::Lost),
-                    Tried::Failed => {}
+                    // A closed connection stands in the pool until the control plane has heard
+                    // of it: going on is right, beginning anew would only meet it again.
+                    Tried::Failed => was_lost = wait,
                 }
             }
             skip = skip.saturating_add(plan.targets().len());
@@ -82,10 +82,10 @@ impl Outgoing<'_> {
                 break;
             }
         }
-        Ok(if was_full {
-            Round::Full
-        } else {
-            Round::NoTarget
+        Ok(match (was_full, was_lost) {
+            (true, _) => Round::Full,
+            (false, true) => Round::Lost,
+            (false, false) => Round::NoTarget,
         })
     }
 
@@ -237,7 +237,7 @@ enum Round {
     Answered(Ran),
     /// No target is left, and one of them had no room.
     Full,
-    /// The request was lost where it waited.
+    /// The request was lost where it waited; others may have room by now.
     Lost,
     NoTarget,
 }
