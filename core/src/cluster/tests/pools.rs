@@ -2,10 +2,12 @@
 
 use core::num::NonZeroU16;
 use core::time::Duration;
+use std::format;
 use std::vec;
 use std::vec::Vec;
 
-use super::world::{Behaviour, World, config, node};
+use super::answers::inet;
+use super::world::{Behaviour, World, config, node, peer_row};
 use crate::config::PoolSize;
 use crate::routing::PortRange;
 use crate::target::{Endpoint, Steering, SteeringKind};
@@ -163,6 +165,19 @@ fn shard_awareness_can_be_switched_off() {
     assert_eq!(world.connects.len(), 1);
 }
 
+#[test]
+fn the_shard_aware_port_alone_can_be_switched_off() {
+    let mut config = config("10.0.0.1");
+    config.pool.shard_aware_port = false;
+    let mut world = World::new(vec![node(1)], config);
+    world.run_secs(30);
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    assert_eq!(
+        (to_port(&world, 19042), steered_connects(&world).len()),
+        (0, 0)
+    );
+}
+
 /// Case L1: attempts come at the pace of the back-off, and end at most one cap after it is back.
 #[test]
 fn a_node_that_refuses_is_tried_at_growing_intervals() {
@@ -248,6 +263,32 @@ fn down_events_do_not_touch_live_connections_and_up_events_hurry() {
     world.event(control, &up);
     world.run_for(Duration::from_millis(150));
     assert_eq!(world.open_to(1), 4);
+    assert!(world.is_up(2));
+}
+
+/// Clients reach the node at 10.0.0.2, the others know it as 10.9.9.2, and the port of an event is
+/// that of whoever hears it.
+#[test]
+fn events_name_nodes_by_their_broadcast_address() {
+    let mut nodes = vec![node(1), node(2)];
+    let mut row = peer_row(&nodes[1]);
+    row[0] = inet("10.9.9.2");
+    nodes[0].peers = Some(vec![row]);
+    let mut world = World::new(nodes, config("10.0.0.1"));
+    world.run_secs(20);
+    assert_eq!(world.open_to(1), 4);
+    world.nodes[1].behaviour = Behaviour::Refuses;
+    world.cut(1);
+    world.run_secs(300);
+    assert!(!world.is_up(2));
+    let control = world.control();
+    let up_of = |address: &str| {
+        let head = "000d5354415455535f4348414e474500025550";
+        super::answers::bytes(&format!("{head}04{address}00004a62"))
+    };
+    world.event(control, &up_of("0a090903"));
+    assert!(!world.is_up(2), "another node is up");
+    world.event(control, &up_of("0a090902"));
     assert!(world.is_up(2));
 }
 

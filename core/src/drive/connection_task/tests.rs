@@ -512,3 +512,30 @@ fn compressed_answers_are_inflated_within_bounds() {
         assert_eq!(ended, body.len() == 7, "only a corrupt body ends the link");
     }
 }
+
+/// The flag of each frame tells: events and refusals come as they are, whatever was agreed.
+#[cfg(feature = "lz4")]
+#[test]
+fn frames_without_the_flag_are_taken_as_they_are() {
+    let mut bench = Bench::with(|_, handshake| {
+        handshake.compression = Some(crate::wire::Compression::Lz4);
+    });
+    bench.receive(&LZ4_HANDSHAKE.concat());
+    assert!(bench.poll().is_pending());
+    let cell = bench.cell();
+    for (flags, body) in [
+        (0, &[0, 0, 0, 1][..]),
+        (1, &[0, 0, 0, 4, 0x40, 0, 0, 0, 1]),
+        (0, &[0, 0, 0, 1]),
+    ] {
+        let key = bench.submit(&cell, LONG, 4);
+        // An event in front; what it says is of no matter here.
+        bench.receive(&[0x84, 0, 0xff, 0xff, 0x0c, 0, 0, 0, 2, 0, 0]);
+        let [high, low] = key.stream_id().to_be_bytes();
+        let len = u8::try_from(body.len()).unwrap();
+        let head = [0x84, flags, high, low, 8, 0, 0, 0, len];
+        bench.receive(&[&head, body].concat());
+        assert!(bench.run().is_pending());
+        outcome(&cell, key).unwrap();
+    }
+}

@@ -130,6 +130,37 @@ fn the_skip_flag_is_worked_out_afresh_after_preparing_again() {
     });
 }
 
+/// METADATA_CHANGED: the new columns decode this very answer, and the next request is by their id.
+#[test]
+fn changed_columns_come_although_they_were_to_be_left_out() {
+    // Rows of pk int = 1, v text = "a", w bigint = null; the id is 06. Then without columns.
+    let changed =
+        "84000002080000003a 00000002 00000009 00000003 0001 06 00016b 000174 0002706b 0009
+                   000176 000d 000177 0002 00000001 00000004 00000001 00000001 61 ffffffff";
+    let bare = "840000020800000021 00000002 00000005 00000003 00000001
+                00000004 00000001 00000001 61 ffffffff";
+    play(move |scene| async move {
+        let scene = metadata_id_scene(scene);
+        let (session, mut peer) = scene.connect(scene.config()).await;
+        let prepared = response(1, 8, &with_metadata(5));
+        let prepared: String = prepared.iter().map(|byte| format!("{byte:02x}")).collect();
+        let prepared = scene
+            .prepare(&session, &mut peer, "SELECT * FROM k.t", &prepared)
+            .await;
+        for (id, answer) in [(5, changed), (6, bare), (6, bare)] {
+            let call = scene.execute(&session, &prepared, ());
+            let request = peer.request().await;
+            let execute = request.execute(true);
+            assert!(execute.skips_metadata);
+            assert_eq!(execute.metadata_id, Some(vec![id]));
+            peer.answer(&request, answer);
+            let result = call.await.expect("rows");
+            let row: (i32, &str, Option<i64>) = result.single_row().expect("one row");
+            assert_eq!(row, (1, "a", None));
+        }
+    });
+}
+
 /// Without the extension no result id travels and nothing is skipped.
 #[test]
 fn without_metadata_ids_nothing_is_skipped() {

@@ -2,5 +2,7 @@
 
 mod batches;
 mod following;
+mod options;
 mod scene;
 mod scripted;
+mod strong;

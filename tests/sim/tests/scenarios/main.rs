@@ -8,6 +8,7 @@ mod data;
 mod faults;
 mod functions;
 mod lwt;
+mod pitfalls;
 mod routing;
 mod schema;
 mod select;
