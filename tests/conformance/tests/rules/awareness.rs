@@ -17,6 +17,7 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     driver("T4", "connections with either extension may stand side by side", &[
         "tests/conformance/tests/rules/offers.rs: each_connection_agrees_by_itself",
+        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/conformance/tests/rules/tablets.rs: what_the_first_extension_tells_has_no_version_and_no_leader",
         "core/src/routing/tablet_cache.rs: the_last_word_counts",
     ]),
@@ -95,7 +96,7 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/scenarios/conformance.rs: an_altered_table_unprepares_and_changes_the_metadata_id",
     ]),
     driver("T24", "a statement prepared without an id asks with an empty one and gets its id", &[
-        "tests/conformance/tests/requests.rs: execute_as_the_connection_agreed",
+        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/conformance/tests/rules/statements.rs: changed_metadata_is_kept_with_its_id",
         "tests/sim/tests/scenarios/conformance.rs: execute_bodies_and_the_flags_of_rows",
     ]),

@@ -94,6 +94,7 @@ pub(crate) const RULES: &[Rule] = &[
     both("E19", "where metadata ids were agreed every EXECUTE has one, also without rows or with an empty id", &[
         "tests/conformance/tests/requests.rs: execute_as_the_connection_agreed",
         "tests/scenario/tests/cases/prepared.rs: rows_of_a_statement_prepared_without_metadata_are_read",
+        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/sim/src/node/plan/mod.rs: metadata_ids_are_those_of_a_real_node",
         "tests/sim/tests/scenarios/conformance.rs: prepared_bodies",
     ]),
@@ -120,6 +121,7 @@ pub(crate) const RULES: &[Rule] = &[
     both("E24", "every EXECUTE has a block where the second extension was agreed, also without tablets", &[
         "tests/conformance/tests/rules/tablets.rs: requests_without_a_version_show_blocks_that_differ",
         "core/src/routing/view_writer.rs: probes_follow_the_tablet_or_chance",
+        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/sim/tests/scenarios/routing.rs: v2_compares_one_nibble_of_the_version_and_nothing_else",
     ]),
     both("E25", "an unknown id is told before the rest of EXECUTE is looked at", &[
@@ -194,6 +196,7 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     both("E40", "extensions are agreed by each connection, never for a cluster", &[
         "tests/conformance/tests/rules/offers.rs: each_connection_agrees_by_itself",
+        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/sim/tests/scenarios/faults.rs: node_modes_are_negotiated_per_connection",
     ]),
     both("E41", "the code of rate limits is the one that was told; unagreed it is a fault of configuration", &[

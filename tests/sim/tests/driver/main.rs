@@ -2,6 +2,7 @@
 
 mod batches;
 mod following;
+mod mixed;
 mod options;
 mod scene;
 mod scripted;
