@@ -1,9 +1,10 @@
 //! Heap calls and instructions of one warm request, held against the stored figures.
 //!
 //! A figure is the difference between two runs of `FEWER` and `MORE` requests, divided by the
-//! requests that the second made more, so that whatever a run costs once falls out. Of heap
-//! calls each of the two is the fewest of three runs: a machine that others keep busy makes answers come in longer
-//! bursts, now and then longer than any buffer has seen, which adds calls and never takes any away.
+//! requests that the second made more, so that whatever a run costs once falls out. Of heap calls
+//! each of the two is the fewest of three runs: a machine that others keep busy makes answers come
+//! in longer bursts, now and then longer than any buffer has seen, which adds calls and never takes
+//! any away.
 
 use std::collections::BTreeMap;
 use std::io::Write;

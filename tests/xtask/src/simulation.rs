@@ -1,5 +1,5 @@
 //! The whole driver under virtual time: seeds with drops, splits and resets, each run twice with the same hash,
-//! on an optimised build that keeps the debug build's assertions.
+//! and scripts; the simulated nodes by themselves. On an optimised build that keeps the debug build's assertions.
 
 use crate::command::Outcome;
 use crate::context::Context;
@@ -13,25 +13,23 @@ pub(crate) const SEEDS_FULL: u32 = 20_000;
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&["tests/sim/tests/seeds.rs"])?;
     seeds(context, &[])?;
-    if context.options.quick || context.options.seed.is_some() {
+    if context.options.seed.is_some() {
         return Ok(());
     }
-    // The same seeds over the single-threaded lock backend.
-    seeds(context, &["--no-default-features"])?;
+    // The nodes by themselves, their TCP shell, and scripted runs of the driver.
     context
-        .cargo([
-            "test",
-            "-p",
-            "messina-sim",
-            "--profile",
-            "sim",
-            "--locked",
-            "--lib",
-        ])
-        .run_tests()
+        .cargo(["test", "-p", "messina-sim", "--profile", "sim", "--locked"])
+        .args(["--lib", "--tests", "--no-fail-fast"])
+        .env("MESSINA_SEEDS", "1")
+        .run_tests()?;
+    if context.options.quick {
+        return Ok(());
+    }
+    // The same seeds and scripts over the single-threaded lock backend.
+    seeds(context, &["--no-default-features", "--test", "driver"])
 }
 
-fn seeds(context: &Context, features: &[&str]) -> Outcome {
+fn seeds(context: &Context, more: &[&str]) -> Outcome {
     let run = context
         .cargo([
             "test",
@@ -43,7 +41,7 @@ fn seeds(context: &Context, features: &[&str]) -> Outcome {
             "--test",
             "seeds",
         ])
-        .args(features)
+        .args(more)
         .env("MESSINA_SEEDS", context.options.seeds.to_string());
     match context.options.seed {
         Some(seed) => run.env("MESSINA_SEED", seed.to_string()),
