@@ -5,7 +5,7 @@
 //!
 //! | layer | modules | what it may do |
 //! |---|---|---|
-//! | 1 pure state | [`wire`] → [`types`] → [`routing`] → [`conn`] → [`cluster`] → [`exec`] | `&mut self`, time passed in; no wakers, no locks, no async |
+//! | 1 pure state | [`wire`] → [`types`] → [`routing`] → [`conn`] → [`cluster`] → [`exec`] | `&mut self`, time passed in; no wakers, no async, no lock but that of the learned tablets |
 //! | 2 drive | [`drive`] | the only place with `Context`, `Waker` and the lock; generic over [`drive::Transport`] |
 //! | 3 transports | other crates | sockets, timers, clock |
 //!
