@@ -59,4 +59,6 @@ pub const FEATURES: &[&str] = &[
     "lz4",
     #[cfg(feature = "snappy")]
     "snappy",
+    #[cfg(feature = "driver-config")]
+    "driver-config",
 ];

@@ -57,6 +57,8 @@ pub mod key {
     pub const APPLICATION_NAME: &str = "APPLICATION_NAME";
     /// The application's version.
     pub const APPLICATION_VERSION: &str = "APPLICATION_VERSION";
+    /// How the client is set, in JSON.
+    pub const DRIVER_CONFIG: &str = "DRIVER_CONFIG";
     /// One value for all connections of a session.
     pub const SESSION_ID: &str = "SESSION_ID";
 }

@@ -37,6 +37,8 @@ pub struct HandshakeConfig {
     pub compression: Option<Compression>,
     /// Further STARTUP options: driver name and version, session id.
     pub startup_options: Vec<(String, String)>,
+    /// How the session is set, told as DRIVER_CONFIG to a node that keeps what clients say.
+    pub driver_config: Option<Shared<str>>,
     /// Event types to REGISTER for; none skips that step.
     pub events: Vec<&'static str>,
     /// The newest tablets extension to use.
@@ -51,6 +53,7 @@ impl HandshakeConfig {
             authenticator: None,
             compression: None,
             startup_options: Vec::new(),
+            driver_config: None,
             events: Vec::new(),
             tablets_max: TabletsRouting::V2,
         }
@@ -318,6 +321,11 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
     let mut options = Vec::from([(key::CQL_VERSION, "3.0.0")]);
     for (name, value) in &config.startup_options {
         options.push((name, value));
+    }
+    if let Some(text) = &config.driver_config
+        && agreed.offer.client_options
+    {
+        options.push((key::DRIVER_CONFIG, text));
     }
     if let Some(wanted) = config.compression {
         options.push((key::COMPRESSION, wanted.name()));

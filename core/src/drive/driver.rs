@@ -50,7 +50,9 @@ pub fn start<T: Transport>(
         now,
     );
     let session_id = uuid::Builder::from_random_bytes(random_bytes(&mut rng)).into_uuid();
-    let handshake = handshake(&config, session_id);
+    let mut handshake = handshake(&config, session_id);
+    let told = super::driver_config::describe(&config, transport.security(), transport.steering());
+    handshake.driver_config = told.map(Shared::from);
     let hub = Shared::new(Hub::new(config, clock, &engine, rng.next_u64()));
     let session = Session::new(Shared::clone(&hub));
     let timer = transport.timer();
@@ -215,8 +217,12 @@ impl<T: Transport> Driver<T> {
     fn carry_out(&mut self, now: Instant, output: Output) -> Option<ConnectionTask<T>> {
         match output {
             Output::Connect { id, target, events } => {
+                // Settings are told by those that are to hear events: they are opened through the
+                // contact points, and one of them becomes the control connection.
+                let driver_config = self.handshake.driver_config.clone();
                 let handshake = HandshakeConfig {
                     events: events.to_vec(),
+                    driver_config: driver_config.filter(|_| !events.is_empty()),
                     ..self.handshake.clone()
                 };
                 if let Err(place) = self.connections.binary_search_by_key(&id, |(id, _)| *id) {

@@ -8,6 +8,7 @@ mod batch;
 mod cell;
 mod connection_task;
 mod driver;
+mod driver_config;
 mod exchange;
 mod hub;
 #[cfg(all(test, messina_loom))]

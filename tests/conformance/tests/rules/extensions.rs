@@ -25,8 +25,12 @@ pub(crate) const RULES: &[Rule] = &[
     driver("P5", "one session id stands on all connections of a session", &[
         "tests/sim/tests/driver/options.rs: all_connections_of_a_session_say_its_id",
     ]),
-    missing(Concerns::Driver, "P6", "a client may tell its configuration, and must not if it is longer than 32 KiB",
-        "the configuration is not told, so its length is never at fault; telling it is optional"),
+    driver("P6", "a client may tell its configuration, and must not if it is longer than 32 KiB", &[
+        "tests/sim/tests/driver/options.rs: the_control_connection_tells_how_the_session_is_set",
+        "tests/sim/tests/driver/options.rs: a_configuration_too_long_is_not_told",
+        "core/src/drive/driver_config.rs: the_bound_is_in_bytes",
+        "tests/conformance/tests/rules/offers.rs: the_configuration_goes_to_nodes_that_keep_it",
+    ]),
     // The node itself.
     driver("P7", "the host id of a node comes with SUPPORTED", &[
         "tests/conformance/tests/rules/offers.rs: the_host_is_known_before_any_table_is_read",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use messina_conformance::golden::by_name;
+use messina_core::Shared;
 use messina_core::conn::extensions::{Agreed, Offer, Sharding, TabletsRouting};
 use messina_core::conn::negotiate::{HandshakeConfig, Step};
 use messina_core::routing::{ShardIdx, ShardMap};
@@ -239,6 +240,20 @@ fn client_options_go_into_startup_as_they_are() {
         let (startup, _) = negotiate(config.clone(), &multimap(entries));
         assert_eq!(startup["DRIVER_NAME"], "messina");
         assert_eq!(startup["SESSION_ID"], id);
+    }
+}
+
+/// The long text of the configuration goes only where it is kept.
+#[test]
+fn the_configuration_goes_to_nodes_that_keep_it() {
+    let mut config = config();
+    config.driver_config = Some(Shared::from("{\"a\":1}"));
+    for (entries, told) in [
+        (&[][..], None),
+        (&[("CLIENT_OPTIONS", &[""][..])], Some("{\"a\":1}")),
+    ] {
+        let (startup, _) = negotiate(config.clone(), &multimap(entries));
+        assert_eq!(startup.get("DRIVER_CONFIG").map(|text| &**text), told);
     }
 }
 

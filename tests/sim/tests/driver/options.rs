@@ -3,8 +3,12 @@
 use core::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use messina_sim::node::Options;
+use messina_core::config::Config;
+use messina_core::conn::auth::PlainAuthenticator;
+use messina_sim::node::{Credentials, Options};
+use serde_json::Value;
 
 use crate::scene::run_on;
 
@@ -49,4 +53,101 @@ fn all_connections_of_a_session_say_its_id() {
         assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
         assert_eq!(&id[14..15], "4", "{id}");
     }
+}
+
+/// What the connections to a node of four shards have told it.
+fn told(seed: u64, adjust: impl FnOnce(&mut Config)) -> Vec<BTreeMap<String, String>> {
+    let mut options = Options::uniform(1, 4);
+    options.seed = seed;
+    options.auth = Some(Credentials::new(USER, PASSWORD));
+    let rows = Rc::new(RefCell::new(Vec::new()));
+    let found = Rc::clone(&rows);
+    let adjust = |config: &mut Config| {
+        config.authenticator = Some(Arc::new(PlainAuthenticator::new(USER, PASSWORD)));
+        config.server_name = Some(SERVER_NAME.into());
+        // The one node is of another data centre than those of the tests.
+        config.policy.dc_failover = true;
+        adjust(config);
+    };
+    run_on(options, adjust, |scene| async move {
+        let session = &scene.session;
+        session.ready().await.unwrap();
+        scene.pause(10_000_000).await;
+        let text = "SELECT client_options FROM system.clients";
+        let shown = session.query(text, ()).await.unwrap();
+        for row in shown.rows::<(BTreeMap<String, String>,)>().unwrap() {
+            found.borrow_mut().push(row.unwrap().0);
+        }
+    });
+    let told = rows.take();
+    assert_eq!(told.len(), 4, "a connection for each shard");
+    told
+}
+
+const USER: &str = "user-of-the-test";
+const PASSWORD: &str = "password-of-the-test";
+const SERVER_NAME: &str = "server-name-of-the-test";
+
+/// How the session is set stands on the control connection alone, and can be read.
+#[test]
+fn the_control_connection_tells_how_the_session_is_set() {
+    let dc = "d\"c\\\n\u{1}é😀\u{2028}";
+    for seed in 1..=3 {
+        let told = told(seed, |config| {
+            config.policy.preferred_dc = Some(dc.into());
+            config.page_size = None;
+            config.timeouts.request = core::time::Duration::from_millis(1234);
+        });
+        let ids: BTreeSet<&str> = told.iter().map(|map| &*map["SESSION_ID"]).collect();
+        assert_eq!(ids.len(), 1);
+        let configs: Vec<&String> = told
+            .iter()
+            .filter_map(|map| map.get("DRIVER_CONFIG"))
+            .collect();
+        let [text] = configs[..] else {
+            panic!("{configs:?}")
+        };
+        let config: Value = serde_json::from_str(text).unwrap();
+        for (pointer, expected) in [
+            ("/version", Value::from(1)),
+            ("/tls", false.into()),
+            ("/authenticates", true.into()),
+            ("/consistency", "ONE".into()),
+            ("/serial_consistency", "LOCAL_SERIAL".into()),
+            ("/page_size", Value::Null),
+            ("/policy/preferred_dc", dc.into()),
+            ("/policy/preferred_rack", Value::Null),
+            ("/policy/dc_failover", true.into()),
+            ("/pool/per_shard", 1.into()),
+            ("/pool/per_host", Value::Null),
+            ("/pool/source_port_first", 49_152.into()),
+            ("/timeouts_ms/request", 1234.into()),
+            ("/timeouts_ms/heartbeat_interval", 30_000.into()),
+            ("/limits/in_flight", 2048.into()),
+        ] {
+            assert_eq!(config.pointer(pointer), Some(&expected), "{pointer}");
+        }
+        for secret in [USER, PASSWORD, SERVER_NAME] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}
+
+/// The bound is 32 KiB, in bytes.
+#[test]
+fn a_configuration_too_long_is_not_told() {
+    let len_with = |dc: String| {
+        let told = told(1, |config| config.policy.preferred_dc = Some(dc.into()));
+        told.iter()
+            .find_map(|map| map.get("DRIVER_CONFIG").map(String::len))
+    };
+    let rest = 32_768 - len_with("é".into()).unwrap();
+    assert_eq!(
+        len_with(["x".repeat(rest % 2), "é".repeat(rest / 2 + 1)].concat()),
+        Some(32_768)
+    );
+    assert_eq!(
+        len_with(["x".repeat(rest % 2 + 1), "é".repeat(rest / 2 + 1)].concat()),
+        None
+    );
 }
