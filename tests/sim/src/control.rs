@@ -9,6 +9,7 @@
 //! | `tablets` | `keyspace`, `table` |
 //! | `move_tablet` | `keyspace`, `table`, `tablet` or `token`, `from` and `to`: `{"node","shard"}` |
 //! | `set_leader` | `keyspace`, `table`, `tablet` or `token`, `node` or `leader` (a position, or null) |
+//! | `flip_version` | `keyspace`, `table`, `tablet` or `token`, `bits` of the version to turn over |
 //! | `split`, `merge` | `keyspace`, `table`, `tablet` or `token` |
 //! | `kill`, `start` | `node` |
 //! | `delay` | `node`, `ms` for each answer from now on |
@@ -175,6 +176,10 @@ fn run(cluster: &mut Cluster, command: &Command) -> Result<Map<String, Value>> {
             let leader = command.leader(cluster)?;
             cluster.set_leader(command.table()?, tablet, leader)?;
         }
+        "flip_version" => {
+            let tablet = command.tablet(cluster)?;
+            cluster.flip_version(command.table()?, tablet, command.number("bits")?)?;
+        }
         "split" => cluster.split(command.table()?, command.tablet(cluster)?)?,
         "merge" => cluster.merge(command.table()?, command.tablet(cluster)?)?,
         "kill" => cluster.kill(command.index("node")?)?,
@@ -237,6 +242,8 @@ fn counters(counters: Counters) -> Value {
 fn node(node: &NodeStats) -> Value {
     let mut fields = counters(node.total());
     fields["connections"] = node.connections.into();
+    fields["bytes_received"] = node.bytes_received.into();
+    fields["bytes_sent"] = node.bytes_sent.into();
     fields["frames"] = node.frames.into();
     fields["prepares"] = node.prepares.into();
     fields["executes"] = node.executes.into();
@@ -265,13 +272,21 @@ fn tablets(cluster: &Cluster, (keyspace, table): (&str, &str)) -> Value {
     let tablets = cluster.tablets(keyspace, table);
     tablets
         .iter()
-        .map(|tablet| {
+        .enumerate()
+        .map(|(at, tablet)| {
+            let version = cluster.tablet_version(keyspace, table, at);
+            let version = version.map(|version| format!("{version:016x}"));
             let replicas: Vec<Value> = tablet
                 .replicas
                 .iter()
                 .map(|replica| json!({ "node": replica.node, "shard": replica.shard }))
                 .collect();
-            json!({ "last": tablet.last, "replicas": replicas, "leader": tablet.leader })
+            json!({
+                "last": tablet.last,
+                "replicas": replicas,
+                "leader": tablet.leader,
+                "version": version,
+            })
         })
         .collect()
 }
@@ -325,6 +340,10 @@ mod tests {
             (r#"{"cmd":"announce","node":0,"event":"no such"}"#, false),
             (r#"{"cmd":"forget_prepared"}"#, true),
             (r#"{"cmd":"nat","node":0,"on":true}"#, true),
+            (
+                r#"{"cmd":"flip_version","keyspace":"ks","table":"t","tablet":0,"bits":1}"#,
+                false,
+            ),
             (
                 r#"{"cmd":"split","keyspace":"ks","table":"t","tablet":0}"#,
                 false,

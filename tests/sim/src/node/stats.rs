@@ -39,6 +39,10 @@ impl AddAssign for Counters {
 pub struct NodeStats {
     /// Connections accepted.
     pub connections: u64,
+    /// Bytes that clients sent, as CQL: under TLS what is inside.
+    pub bytes_received: u64,
+    /// Bytes that were handed out to clients, the same.
+    pub bytes_sent: u64,
     /// Frames of any kind taken.
     pub frames: u64,
     /// PREPARE requests.

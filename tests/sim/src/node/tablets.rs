@@ -155,6 +155,27 @@ impl Tablet {
         }
         replicas
     }
+
+    /// The version of the list of replicas that a v2 payload has.
+    fn version(&self, ordered: &[Replica], host_ids: &dyn Fn(usize) -> [u8; 16]) -> u64 {
+        version_of(ordered, host_ids) ^ self.version_flips
+    }
+
+    /// The version that a v2 connection is told; none of a strongly consistent tablet without a
+    /// leader.
+    pub(crate) fn told_version(
+        &self,
+        strong: bool,
+        host_ids: &dyn Fn(usize) -> [u8; 16],
+    ) -> Option<u64> {
+        let leader = if strong {
+            Some(self.leader_replica()?)
+        } else {
+            None
+        };
+        let replicas = self.ordered(host_ids, leader);
+        Some(self.version(&replicas, host_ids))
+    }
 }
 
 /// XXH64 over the replicas in list order.
@@ -239,7 +260,7 @@ fn v2_payload(
     leader: Option<Replica>,
 ) -> Option<Payload> {
     let replicas = located.tablet.ordered(host_ids, leader);
-    let version = version_of(&replicas, host_ids) ^ located.tablet.version_flips;
+    let version = located.tablet.version(&replicas, host_ids);
     (!block_matches(version, block)).then(|| Payload {
         key: "tablets-routing-v2",
         value: encode(located, &replicas, Some(version), host_ids),

@@ -220,6 +220,7 @@ impl Cluster {
         let Some(mut connection) = self.connections.remove(&id.0) else {
             return;
         };
+        self.count_bytes(connection.node, bytes, &[]);
         connection.take_input(bytes);
         while let Some((header, body)) = connection.next_frame(self.options.body_len_max) {
             self.serve(&mut connection, header, body, now);
@@ -230,10 +231,20 @@ impl Cluster {
 
     /// Bytes for the client that are due at `now`.
     pub fn take_output(&mut self, id: ConnectionId, now: i64) -> Vec<u8> {
-        self.connections
-            .get_mut(&id.0)
-            .map(|c| c.take_output(now))
-            .unwrap_or_default()
+        let Some(connection) = self.connections.get_mut(&id.0) else {
+            return Vec::new();
+        };
+        let output = connection.take_output(now);
+        let node = connection.node;
+        self.count_bytes(node, &[], &output);
+        output
+    }
+
+    fn count_bytes(&mut self, node: usize, received: &[u8], sent: &[u8]) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.stats.bytes_received += received.len() as u64;
+            node.stats.bytes_sent += sent.len() as u64;
+        }
     }
 
     /// When more output will be due that is not yet.

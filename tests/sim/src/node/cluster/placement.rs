@@ -20,6 +20,15 @@ impl Cluster {
         self.map_of(keyspace, table).map(|map| map.index_of(token))
     }
 
+    /// The version of a tablet as payloads of v2 tell it; none of a strongly consistent tablet
+    /// without a leader.
+    pub fn tablet_version(&self, keyspace: &str, table: &str, tablet: usize) -> Option<u64> {
+        let strong = self.catalogue.keyspace(keyspace)?.is_strong();
+        let map = self.map_of(keyspace, table)?;
+        let tablet = map.tablets().get(tablet)?;
+        tablet.told_version(strong, &self.host_ids())
+    }
+
     fn map_of(&self, keyspace: &str, table: &str) -> Option<&TabletMap> {
         self.tablets
             .get(&self.catalogue.table(keyspace, table).ok()?.id)
