@@ -12,6 +12,7 @@ mod dialing;
 mod discovery;
 mod engine;
 mod found;
+pub mod kind;
 mod learning;
 mod links;
 mod nodes;

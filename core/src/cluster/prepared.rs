@@ -11,6 +11,7 @@ use core::fmt;
 use bytes::Bytes;
 use hashbrown::HashMap;
 
+use crate::cluster::kind::{StatementKind, is_batch};
 use crate::conn::extensions::Agreed;
 use crate::routing::{TableRef, Token, View};
 use crate::seeded::SeededState;
@@ -26,7 +27,9 @@ pub struct PreparedStatement {
     id: Bytes,
     markers: ResultMetadata,
     key_indexes: Box<[u16]>,
+    kind: StatementKind,
     is_lwt: bool,
+    has_no_condition: bool,
     result: Snapshot<ResultShape>,
     /// The table it is for, as last found in a view.
     table: Snapshot<Option<TableRef>>,
@@ -65,12 +68,20 @@ impl PreparedStatement {
     /// Takes the body of a PREPARED result that came on a connection.
     pub fn parse(text: &str, body: &PreparedBody<'_>, agreed: &Agreed) -> Result<Self, ParseError> {
         let shape = ResultShape::parse(body.result_metadata_id, &body.result)?;
+        let (kind, is_lwt) = (StatementKind::of(text), agreed.is_lwt(body.bound.flags));
+        let has_no_condition = match kind {
+            StatementKind::Read => true,
+            StatementKind::Write => agreed.offer.lwt_mask.is_some() && !is_lwt && !is_batch(text),
+            StatementKind::Other => false,
+        };
         Ok(Self {
             text: text.into(),
             id: Bytes::copy_from_slice(body.id),
             markers: ResultMetadata::parse(body.bound.columns)?,
             key_indexes: body.bound.key_indexes.iter().collect(),
-            is_lwt: agreed.is_lwt(body.bound.flags),
+            kind,
+            is_lwt,
+            has_no_condition,
             result: Snapshot::new(Shared::new(shape)),
             table: Snapshot::new(Shared::new(None)),
         })
@@ -95,6 +106,24 @@ impl PreparedStatement {
     /// is not wholly bound.
     pub fn key_indexes(&self) -> &[u16] {
         &self.key_indexes
+    }
+
+    /// Whether it reads or writes rows.
+    pub const fn kind(&self) -> StatementKind {
+        self.kind
+    }
+
+    /// Whether it is known to have no conditional part, so that a serial level would say nothing:
+    /// reads have theirs as the consistency itself, and of writes only such servers tell that mark
+    /// the conditional ones.
+    pub const fn has_no_condition(&self) -> bool {
+        self.has_no_condition
+    }
+
+    /// Whether it is known to bring no rows: a write without a condition. The id of their columns
+    /// says nothing then either.
+    pub fn brings_no_rows(&self) -> bool {
+        self.kind == StatementKind::Write && self.has_no_condition
     }
 
     /// Whether the server marked it as conditional.

@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::exchange::FrameBody;
 use super::hub::Hub;
 use super::statement::StatementOptions;
+use crate::cluster::kind::StatementKind;
 use crate::cluster::prepared::{PreparedStatement, ResultShape};
 use crate::conn::RequestHead;
 use crate::conn::extensions::{Agreed, TabletsRouting};
@@ -76,7 +77,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) hub: &'a Hub,
     pub(super) content: Content<'a>,
     pub(super) route: RouteRequest,
-    serial_consistency: SerialConsistency,
+    serial_consistency: Option<SerialConsistency>,
     page_size: Option<i32>,
     page: Option<&'a PagingState>,
     timestamp: Option<i64>,
@@ -99,6 +100,11 @@ impl<'a> Outgoing<'a> {
         let config = hub.config();
         let consistency = options.consistency.unwrap_or(config.consistency);
         let is_lwt = content.is_lwt();
+        // What says nothing of a statement costs bytes in each of its requests.
+        let (kind, has_no_condition) = match &content {
+            Content::Execute { statement, .. } => (statement.kind(), statement.has_no_condition()),
+            _ => (StatementKind::Other, false),
+        };
         let is_idempotent = match &content {
             Content::Batch(batch) => batch.is_idempotent(),
             _ => options.is_idempotent,
@@ -113,15 +119,19 @@ impl<'a> Outgoing<'a> {
                 consistency,
                 is_lwt,
             },
-            serial_consistency: options
-                .serial_consistency
-                .unwrap_or(config.serial_consistency),
+            serial_consistency: (!has_no_condition).then(|| {
+                let level = options.serial_consistency;
+                level.unwrap_or(config.serial_consistency)
+            }),
             page_size: options
                 .page_size
                 .or(config.page_size)
-                .filter(|&rows| rows > 0),
+                .filter(|&rows| rows > 0 && kind != StatementKind::Write),
             page: page.or(options.paging_state.as_ref()),
-            timestamp: options.timestamp.or_else(|| hub.timestamp()),
+            timestamp: options.timestamp.or_else(|| match kind {
+                StatementKind::Read => None,
+                _ => hub.timestamp(),
+            }),
             is_traced: options.is_traced,
             is_idempotent,
             deadline: hub.clock().now().saturating_add(timeout),
@@ -170,7 +180,7 @@ impl Outgoing<'_> {
             skip_metadata,
             page_size: self.page_size,
             paging_state: self.page.map(|state| &state.as_bytes()[..]),
-            serial_consistency: Some(self.serial_consistency),
+            serial_consistency: self.serial_consistency,
             timestamp: self.timestamp,
             ..QueryParameters::new(self.route.consistency)
         }
@@ -224,8 +234,10 @@ impl FrameBody for Body<'_> {
             Content::Execute { statement, values } => {
                 let shape = self.shape.as_deref();
                 let skip_metadata = shape.is_some_and(|shape| shape.may_skip_metadata(agreed));
-                let metadata_id = shape.and_then(|shape| shape.metadata_id.as_deref());
-                let metadata_id = metadata_id.unwrap_or_default();
+                let metadata_id = shape
+                    .filter(|_| !statement.brings_no_rows())
+                    .and_then(|shape| shape.metadata_id.as_deref())
+                    .unwrap_or_default();
                 let execute = Execute {
                     id: statement.id(),
                     result_metadata_id: agreed.metadata_id.then_some(metadata_id),
@@ -238,7 +250,7 @@ impl FrameBody for Body<'_> {
                 kind: batch.kind(),
                 statements: batch.statements(),
                 consistency: request.route.consistency,
-                serial_consistency: Some(request.serial_consistency),
+                serial_consistency: request.serial_consistency,
                 timestamp: request.timestamp,
                 keyspace: None,
                 now_in_seconds: None,

@@ -9,8 +9,8 @@ use core::net::SocketAddr;
 use uuid::Uuid;
 
 use super::outgoing::Outgoing;
+use crate::cluster::kind::StatementKind;
 use crate::cluster::prepared::PreparedStatement;
-use crate::exec::kind::StatementKind;
 use crate::routing::{
     LearnedTablet, Plan, Reason, ShardIdx, Source, TableRef, Target, Token, View,
 };
@@ -55,7 +55,7 @@ impl Route {
         Self {
             token: request.route.token,
             plan: request.plan_in(&view, 0),
-            kind: StatementKind::of(statement.text()),
+            kind: statement.kind(),
             is_lwt: request.route.is_lwt,
             names: statement.table_name(),
             table: request.route.table,

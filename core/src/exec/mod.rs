@@ -1,6 +1,4 @@
-//! One request, sans-IO: what it does, what to do after an attempt has failed, and where the next
-//! page begins.
+//! One request, sans-IO: what follows when an attempt has failed, and where the next page begins.
 
-pub mod kind;
 pub mod paging;
 pub mod retry;

@@ -6,8 +6,8 @@ use core::time::Duration;
 use std::io::Write;
 use std::process::ExitCode;
 
+use messina_core::cluster::kind::StatementKind;
 use messina_core::drive::{Prepared, Route};
-use messina_core::exec::kind::StatementKind;
 use messina_core::routing::{LearnedTablet, Reason, ShardIdx, Source};
 use messina_core::types::CqlValue;
 use serde_json::{Value, json};

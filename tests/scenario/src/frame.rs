@@ -91,6 +91,7 @@ impl Frame {
             Value::Bytes(state) => state,
             other => panic!("{other:?} as paging state"),
         });
+        let serial_consistency = (flags & 0x10 != 0).then(|| take.short());
         Execute {
             id,
             metadata_id,
@@ -99,6 +100,8 @@ impl Frame {
             values,
             page_size,
             paging_state,
+            serial_consistency,
+            has_timestamp: flags & 0x20 != 0,
         }
     }
 }
@@ -152,6 +155,10 @@ pub struct Execute {
     pub page_size: Option<i32>,
     /// Where the last page ended.
     pub paging_state: Option<Vec<u8>>,
+    /// The level of the conditional part.
+    pub serial_consistency: Option<u16>,
+    /// A time of the client's comes with it.
+    pub has_timestamp: bool,
 }
 
 /// A bound value.

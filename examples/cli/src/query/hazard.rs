@@ -5,7 +5,7 @@
 //! whose key is bound. Sent by QUERY such a statement is applied and answered with an error. So it
 //! is refused before it is sent, unless it is forced. Batches are not concerned.
 
-use messina_core::exec::kind::StatementKind;
+use messina_core::cluster::kind::StatementKind;
 use messina_core::types::CqlValue;
 
 use crate::connect::Connected;

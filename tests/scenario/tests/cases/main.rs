@@ -4,6 +4,7 @@ mod batches;
 mod frames;
 mod handshake;
 mod paging;
+mod parameters;
 mod prepared;
 mod retries;
 mod sockets;

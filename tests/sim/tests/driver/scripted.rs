@@ -4,10 +4,10 @@
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use messina_core::cluster::kind::StatementKind;
 use messina_core::config::Config;
 use messina_core::drive::{NodeStatus, Prepared};
 use messina_core::error::{Applied, Error};
-use messina_core::exec::kind::StatementKind;
 use messina_core::routing::{Reason, Source};
 use messina_sim::node::CqlError;
 

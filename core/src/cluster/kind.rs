@@ -16,11 +16,7 @@ pub enum StatementKind {
 impl StatementKind {
     /// The kind of a statement.
     pub fn of(text: &str) -> Self {
-        let text = without_comments(text);
-        let end = text
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(text.len());
-        let word = text.get(..end).unwrap_or_default();
+        let word = first_word(text);
         let is = |known: &&str| word.eq_ignore_ascii_case(known);
         if is(&"select") {
             Self::Read
@@ -36,6 +32,19 @@ impl StatementKind {
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
+}
+
+/// Whether a text is a batch of writes. Servers do not mark those with conditions.
+pub(crate) fn is_batch(text: &str) -> bool {
+    first_word(text).eq_ignore_ascii_case("begin")
+}
+
+fn first_word(text: &str) -> &str {
+    let text = without_comments(text);
+    let end = text
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
 }
 
 /// The text from its first word on.
@@ -81,6 +90,7 @@ mod tests {
             ("", Other),
         ] {
             assert_eq!(StatementKind::of(text), expected, "{text}");
+            assert_eq!(is_batch(text), text.contains("BATCH"), "{text}");
         }
     }
 }
