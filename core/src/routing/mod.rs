@@ -20,9 +20,12 @@
     )
 )]
 
+mod draw;
+mod located;
 mod murmur3;
 mod plan;
 mod planner;
+mod policy;
 mod ring;
 mod shard;
 mod tablet;
@@ -36,7 +39,8 @@ mod view;
 mod view_writer;
 
 pub use plan::{Plan, Reason, Source, Target};
-pub use planner::{Load, Policy, RouteRequest, plan};
+pub use planner::{RouteRequest, plan};
+pub use policy::{Load, Policy};
 pub use ring::ReplicationStrategy;
 pub use shard::{PortRange, ShardIdx, ShardMap, ShardMapError, SourcePorts};
 pub use tablet::{LearnedReplica, LearnedTablet, TabletVersion, VersionBlock};

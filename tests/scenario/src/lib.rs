@@ -44,7 +44,7 @@
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `impossible_sharding_is_ignored_as_a_whole_and_the_node_is_still_scylla` |
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `possible_sharding_is_used_and_scylla_is_known_without_it` |
 //! | S7 | the warning | `core/src/cluster/tests/pools.rs` | `a_node_with_impossible_sharding_is_used_without_shards` |
-//! | S7 | shards asked for | `core/src/routing/planner.rs` | `shards_a_node_does_not_have_are_none` |
+//! | S7 | shards asked for | `core/src/routing/planner/tests/distance.rs` | `shards_a_node_does_not_have_are_none` |
 //! | N7 | tokens | `tests/scenario/tests/cases/handshake.rs` | `the_plain_token_has_the_form_both_databases_read` |
 //! | N7 | READY | `tests/scenario/tests/cases/handshake.rs` | `ready_without_being_asked_is_connected` |
 //! | N7 | the warning | `core/src/cluster/tests/first_contact.rs` | `credentials_that_nobody_asks_for_are_said_once` |

@@ -10,7 +10,7 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/driver/following.rs: a_cold_tablet_is_learned_by_the_second_request",
     ]),
     driver("T2", "a request without a token or without a known tablet goes to any live node nearby", &[
-        "core/src/routing/planner.rs: unknown_tablets_and_tokens_go_to_live_local_nodes",
+        "core/src/routing/planner/tests/distance.rs: unknown_tablets_and_tokens_go_to_live_local_nodes",
     ]),
     driver("T3", "one connection has one tablets extension, the second where it is offered", &[
         "tests/conformance/tests/rules/offers.rs: startup_names_what_was_offered_and_no_more",
@@ -33,7 +33,7 @@ pub(crate) const RULES: &[Rule] = &[
         "core/src/cluster/tests/refresh.rs: a_table_that_was_made_anew_is_another_table",
     ]),
     driver("T8", "a replica on a host not heard of yet is passed over", &[
-        "core/src/routing/planner.rs: an_unresolved_leader_is_none_and_the_next_replica_is_not_taken_for_it",
+        "core/src/routing/planner/tests/leaders.rs: an_unresolved_leader_is_none_and_the_next_replica_is_not_taken_for_it",
         "core/src/routing/tablet_cache.rs: many_replicas_known_or_not_survive_neighbours",
     ]),
     // The leader.
@@ -42,31 +42,31 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/scenarios/routing.rs: levels_of_strongly_consistent_tables",
     ]),
     driver("T10", "reads at ONE and LOCAL_ONE go to any replica, all else to the leader", &[
-        "core/src/routing/planner.rs: the_leader_is_first_for_what_only_it_can_serve",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_is_first_for_what_only_it_can_serve",
         "tests/conformance/tests/rules/tablets.rs: the_first_replica_leads_only_where_it_was_told_so",
     ]),
     node("T11", "writes at other levels than QUORUM and LOCAL_QUORUM are refused", &[
         "tests/sim/tests/scenarios/routing.rs: levels_of_strongly_consistent_tables",
     ]),
     driver("T12", "eventually consistent tables keep their order, whatever their replicas are", &[
-        "core/src/routing/planner.rs: the_leader_is_first_for_what_only_it_can_serve",
-        "core/src/routing/planner.rs: equal_replicas_share_evenly_and_the_less_loaded_of_two_wins",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_is_first_for_what_only_it_can_serve",
+        "core/src/routing/planner/tests/load.rs: equal_replicas_share_evenly_and_the_less_loaded_of_two_wins",
     ]),
     driver("T13", "the leader comes before nearer replicas, but never against the policy", &[
-        "core/src/routing/planner.rs: the_leader_never_overrides_the_policy",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_never_overrides_the_policy",
     ]),
     driver("T14", "without failover no request leaves the preferred data centre, to no leader either", &[
-        "core/src/routing/planner.rs: the_leader_never_overrides_the_policy",
-        "core/src/routing/planner.rs: replicas_come_by_distance_then_other_nodes",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_never_overrides_the_policy",
+        "core/src/routing/planner/tests/distance.rs: replicas_come_by_distance_then_other_nodes",
     ]),
     driver("T15", "a leader that is down or excluded is passed over", &[
-        "core/src/routing/planner.rs: the_leader_never_overrides_the_policy",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_never_overrides_the_policy",
     ]),
     driver("T16", "only the leader is put first: behind it the order is the ordinary one", &[
-        "core/src/routing/planner.rs: behind_the_leader_stands_the_base_plan",
+        "core/src/routing/planner/tests/leaders.rs: behind_the_leader_stands_the_base_plan",
     ]),
     driver("T17", "going to the leader can be switched off", &[
-        "core/src/routing/planner.rs: the_leader_is_first_for_what_only_it_can_serve",
+        "core/src/routing/planner/tests/leaders.rs: the_leader_is_first_for_what_only_it_can_serve",
     ]),
     driver("T18", "a batch goes to the leader of its first statement", &[
         "tests/sim/tests/driver/batches.rs: a_batch_of_a_strongly_consistent_table_goes_to_its_leader",

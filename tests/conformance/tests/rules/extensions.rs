@@ -74,8 +74,8 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/conformance/tests/rules/statements.rs: the_lwt_mark_is_the_bit_that_the_node_told",
     ]),
     driver("P16", "conditional statements meet at one replica: the first that is up, in a fixed order", &[
-        "core/src/routing/planner.rs: conditional_statements_keep_the_listed_order",
-        "core/src/routing/planner.rs: conditional_statements_may_rotate_by_tablet",
+        "core/src/routing/planner/tests/conditional.rs: conditional_statements_keep_the_listed_order",
+        "core/src/routing/planner/tests/conditional.rs: conditional_statements_may_rotate_by_tablet",
     ]),
     // Rate limits.
     both("P17", "a rate limit tells the operation and who refused it", &[

@@ -180,8 +180,8 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     driver("E37", "the formula gives shards on the ring only, and each node has its own number of them", &[
         "tests/conformance/tests/rules/tablets.rs: the_shard_of_a_tablet_is_the_one_that_was_told",
-        "core/src/routing/planner.rs: vnode_tables_use_the_ring_and_each_nodes_own_shards",
-        "core/src/routing/planner.rs: shards_a_node_does_not_have_are_none",
+        "core/src/routing/planner/tests/distance.rs: vnode_tables_use_the_ring_and_each_nodes_own_shards",
+        "core/src/routing/planner/tests/distance.rs: shards_a_node_does_not_have_are_none",
     ]),
     both("E38", "a connection is on the shard that SUPPORTED names, and is kept whichever it is", &[
         "tests/conformance/tests/rules/offers.rs: a_connection_is_on_the_shard_that_supported_names",
