@@ -34,7 +34,8 @@ use core::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::cell::{Cell, Settled};
-use super::hub::{Hub, Report};
+use super::hub::Hub;
+use super::inbox::Report;
 use super::transport::{Clock, Link, Target, Timer, Transport};
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;

@@ -12,7 +12,9 @@ use core::task::{Context, Poll};
 use super::cell::Cell;
 use super::connection_task::ConnectionTask;
 use super::exchange::{Exchange, Exchanged};
-use super::hub::{Hub, Pools, Report, session_closed};
+use super::hub::{Hub, session_closed};
+use super::inbox::Report;
+use super::pools::Pools;
 use super::session::Session;
 use super::transport::{Clock, Timer, Transport};
 use crate::cluster::{Assignment, ConnectionId, Engine, Input, LookupId, Output, QuestionId};
@@ -131,7 +133,7 @@ impl<T: Transport> Driver<T> {
 
     /// What happened next: a report, a look-up, an answer, or (`None`) nothing but time.
     fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Option<Input>> {
-        if let Poll::Ready(report) = self.hub.poll_report(cx) {
+        if let Poll::Ready(report) = self.hub.inbox().poll(cx) {
             return Poll::Ready(self.heard(report));
         }
         let resolved = take_ready(&mut self.lookups, cx);
@@ -256,9 +258,9 @@ impl<T: Transport> Driver<T> {
                 self.assignments = assignments;
                 self.publish_pools();
             }
-            Output::Ready => self.hub.set_ready(),
+            Output::Ready => self.hub.life().set_ready(),
             Output::Failed(error) => self.end(error, true),
-            Output::Settled { id, agreed } => self.hub.set_settled(id, agreed),
+            Output::Settled { id, agreed } => self.hub.life().set_settled(id, agreed),
             Output::Warning(text) => crate::trace::warning!("{text}"),
         }
         None
@@ -336,7 +338,7 @@ impl<T: Transport> Drop for Driver<T> {
     fn drop(&mut self) {
         self.end(session_closed(), false);
         // Connections that opened unheard of; those that open later see that it is over.
-        for report in self.hub.take_reports() {
+        for report in self.hub.inbox().take_all() {
             if let Report::Connected(cell) = report {
                 cell.request_close(false);
             }

@@ -11,10 +11,13 @@ mod driver;
 mod driver_config;
 mod exchange;
 mod hub;
+mod inbox;
+mod life;
 #[cfg(all(test, messina_loom))]
 mod loom_models;
 mod outgoing;
 mod pager;
+mod pools;
 mod preparing;
 mod route;
 mod rows;

@@ -9,7 +9,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::future::{Future, poll_fn};
 
-use super::hub::{Hub, Report};
+use super::hub::Hub;
+use super::inbox::Report;
 use super::outgoing::{Content, Outgoing};
 use super::pager::Pager;
 use super::route::Route;
@@ -68,7 +69,7 @@ impl Session {
     ///
     /// Fails when no contact point could be reached, within `Timeouts::connect`.
     pub async fn ready(&self) -> Result<(), Error> {
-        let mut watch = self.hub().watch();
+        let mut watch = self.hub().life().watch();
         poll_fn(|cx| watch.poll_ready(cx)).await
     }
 
@@ -216,7 +217,7 @@ impl Session {
             return;
         }
         self.hub().report(Report::Shutdown);
-        let mut watch = self.hub().watch();
+        let mut watch = self.hub().life().watch();
         let _ = poll_fn(|cx| watch.poll_over(cx)).await;
     }
 

@@ -1,0 +1,123 @@
+//! The open connections by node and shard, as the data plane reads them.
+//!
+//! An immutable picture: the control plane replaces it whole, readers never lock. Which connections
+//! there should be is decided elsewhere; here is only which of them takes a request.
+
+use alloc::vec::Vec;
+
+use super::cell::Cell;
+use crate::cluster::{Assignment, ConnectionId};
+use crate::routing::{Load, NodeIdx, ShardIdx};
+use crate::sorted::sort_few;
+use crate::sync::Shared;
+
+/// The open connections by node and shard.
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    /// By index of the node.
+    nodes: Vec<Pool>,
+}
+
+/// The open connections of one node, sorted by shard.
+#[derive(Debug, Default)]
+struct Pool {
+    connections: Vec<(Option<ShardIdx>, Shared<Cell>)>,
+}
+
+impl Pools {
+    /// Joins the control plane's assignment with the cells that `find` knows.
+    pub(super) fn new(
+        assignments: &[Assignment],
+        find: impl Fn(ConnectionId) -> Option<Shared<Cell>>,
+    ) -> Self {
+        let mut pools = Self::default();
+        for assignment in assignments {
+            let place = usize::from(assignment.node.value());
+            if pools.nodes.len() <= place {
+                pools
+                    .nodes
+                    .resize_with(place.saturating_add(1), Pool::default);
+            }
+            let Some(pool) = pools.nodes.get_mut(place) else {
+                continue;
+            };
+            let cells = assignment.connections.iter();
+            pool.connections
+                .extend(cells.filter_map(|(id, shard)| Some((*shard, find(*id)?))));
+            sort_few(&mut pool.connections, |(shard, cell)| (*shard, cell.id()));
+        }
+        pools
+    }
+
+    /// The connection to use for a shard of a node: the least busy one of that shard, else the
+    /// least busy of two drawn from all.
+    pub(crate) fn pick(
+        &self,
+        node: NodeIdx,
+        shard: Option<ShardIdx>,
+        entropy: u64,
+    ) -> Option<&Shared<Cell>> {
+        let pool = self.pool(node)?;
+        let own = pool.of_shard(shard);
+        if let Some((_, cell)) = own.iter().min_by_key(|(_, cell)| cell.in_flight()) {
+            return Some(cell);
+        }
+        let all = &pool.connections;
+        let len = u64::try_from(all.len()).ok().filter(|&len| len > 0)?;
+        let draw = |bits: u64| all.get(usize::try_from(bits % len).unwrap_or(0));
+        let pair = [draw(entropy), draw(entropy >> 32)];
+        pair.into_iter()
+            .flatten()
+            .map(|(_, cell)| cell)
+            .min_by_key(|cell| cell.in_flight())
+    }
+
+    /// One connection of each connected node.
+    pub(crate) fn one_of_each_node(&self, entropy: u64) -> Vec<(NodeIdx, Shared<Cell>)> {
+        let nodes = (0..self.nodes.len()).filter_map(NodeIdx::at);
+        nodes
+            .filter_map(|node| Some((node, Shared::clone(self.pick(node, None, entropy)?))))
+            .collect()
+    }
+
+    /// The open connections of a node.
+    pub(crate) fn of_node(&self, node: NodeIdx) -> impl Iterator<Item = (Option<ShardIdx>, &Cell)> {
+        let pool = self.pool(node).map_or(&[][..], |pool| &pool.connections);
+        pool.iter().map(|(shard, cell)| (*shard, &**cell))
+    }
+
+    fn pool(&self, node: NodeIdx) -> Option<&Pool> {
+        self.nodes.get(usize::from(node.value()))
+    }
+}
+
+impl Pool {
+    fn of_shard(&self, shard: Option<ShardIdx>) -> &[(Option<ShardIdx>, Shared<Cell>)] {
+        if shard.is_none() {
+            return &[];
+        }
+        let start = self.connections.partition_point(|(held, _)| *held < shard);
+        let end = self.connections.partition_point(|(held, _)| *held <= shard);
+        self.connections.get(start..end).unwrap_or(&[])
+    }
+}
+
+impl Load for Pools {
+    fn in_flight(&self, node: NodeIdx, shard: Option<ShardIdx>) -> u32 {
+        let Some(pool) = self.pool(node) else {
+            return 0;
+        };
+        let of = match pool.of_shard(shard) {
+            [] => &pool.connections[..],
+            own => own,
+        };
+        of.iter()
+            .map(|(_, cell)| cell.in_flight())
+            .fold(0, u32::saturating_add)
+    }
+
+    fn is_connected(&self, node: NodeIdx) -> bool {
+        self.pool(node)
+            .is_some_and(|pool| !pool.connections.is_empty())
+    }
+}
