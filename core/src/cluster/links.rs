@@ -7,7 +7,7 @@ use super::contact::is_about_credentials;
 use super::control::Role;
 use super::discovery::{is_invalid, query_body};
 use super::engine::{Engine, Owner, Phase, Purpose};
-use super::pool::Landing;
+use super::landing::Landing;
 use super::rows::parse_answer;
 use super::warnings::warning;
 use crate::conn::Answer;
