@@ -164,6 +164,9 @@ pub enum ApiMisuse {
     NotOneRow,
     /// Values for a statement that the session must not send unprepared.
     ValuesUnprepared,
+    /// The markers of a prepared statement are of other types now, as when its table was made
+    /// anew. The values were not sent; the statement is to be prepared again.
+    StaleStatement,
 }
 
 /// What is wrong with the configuration.
@@ -464,6 +467,9 @@ impl fmt::Display for Summary {
                 ApiMisuse::NotRows => "the statement returned no rows",
                 ApiMisuse::NotOneRow => "the statement did not return exactly one row",
                 ApiMisuse::ValuesUnprepared => "a statement with values must be prepared",
+                ApiMisuse::StaleStatement => {
+                    "the statement takes other values now: prepare it again"
+                }
             },
             ErrorKind::Config(what) => match what {
                 ConfigProblem::ContactPoint => "not a usable contact point",

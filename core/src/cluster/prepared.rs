@@ -2,9 +2,13 @@
 //! nothing up by name.
 //!
 //! What may change while the statement lives, the result's metadata id and columns, stands in one
-//! snapshot and changes as one unit: a request pins it once for encoding and decoding.
+//! snapshot and changes as one unit: a request pins it once for encoding and decoding. An id is
+//! only ever held with the columns that a node told under it, so that rows without columns, which
+//! come only for the id that was sent, cannot be read by others. Facts: protocol extensions,
+//! "Negotiate sending metadata id".
 
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -58,9 +62,28 @@ impl ResultShape {
     }
 
     /// Whether the server may leave column metadata out: only if it would tell of a change, and
-    /// we hold columns to decode with.
+    /// we hold columns to decode with. Never where ids are the protocol's own: nodes that speak
+    /// such a version have left out columns that they had changed.
     pub fn may_skip_metadata(&self, agreed: &Agreed) -> bool {
-        agreed.metadata_id && self.metadata_id.is_some() && !self.columns.columns().is_empty()
+        agreed.metadata_id
+            && !agreed.version.has_metadata_id()
+            && self.metadata_id.is_some()
+            && !self.columns.columns().is_empty()
+    }
+
+    /// What is known once rows came with columns of their own, and perhaps with a new id for
+    /// them, in answer to a request that was written by this. `None`: nothing else.
+    fn after_rows(&self, new_id: Option<&[u8]>, columns: &ResultMetadata) -> Option<Self> {
+        let metadata_id = match new_id {
+            Some(id) => Bytes::copy_from_slice(id),
+            // The id that was sent is right, and there were no columns to leave out by it.
+            None if self.columns.columns().is_empty() => self.metadata_id.clone()?,
+            None => return None,
+        };
+        Some(Self {
+            metadata_id: Some(metadata_id),
+            columns: columns.clone(),
+        })
     }
 }
 
@@ -195,31 +218,52 @@ impl PreparedStatement {
         partitioner.token(components).map(Some)
     }
 
-    /// The server prepared the statement anew. Columns replace none, none never replace columns.
-    pub fn handle_prepared(&self, body: &PreparedBody<'_>) -> Result<(), ParseError> {
+    /// The server prepared the statement anew. `false`: values for its markers are of other types
+    /// now, as when its table was made anew, so this statement is of no use any more.
+    pub fn handle_prepared(&self, body: &PreparedBody<'_>) -> Result<bool, ParseError> {
+        let markers = ResultMetadata::parse(body.bound.columns)?;
+        if !self.takes_values_for(&markers) {
+            return Ok(false);
+        }
         let shape = ResultShape::parse(body.result_metadata_id, &body.result)?;
         self.replace(shape);
-        Ok(())
+        Ok(true)
     }
 
-    /// Rows came with columns of their own, and perhaps with a new id for them.
-    pub fn handle_rows(&self, id: Option<&[u8]>, columns: &ResultMetadata) {
-        let held = self.result.load();
-        let metadata_id = match id {
-            Some(id) => Some(Bytes::copy_from_slice(id)),
-            None if held.columns.columns().is_empty() => held.metadata_id.clone(),
-            None => return,
+    /// Whether values encoded for the markers held are values for these. Types that users define
+    /// are compared by name: they only grow, and a value may lack the fields behind.
+    fn takes_values_for(&self, markers: &ResultMetadata) -> bool {
+        let is_same = |(held, found): (&ColumnSpec, &ColumnSpec)| {
+            held.ty == found.ty || held.ty.to_string() == found.ty.to_string()
         };
-        self.replace(ResultShape {
-            metadata_id,
-            columns: columns.clone(),
-        });
+        let (held, found) = (self.markers(), markers.columns());
+        held.len() == found.len() && held.iter().zip(found).all(is_same)
     }
 
+    /// Rows came with columns of their own, and perhaps with a new id for them, in answer to a
+    /// request that was written by `asked`. Nodes that agreed to no ids teach nothing: theirs may
+    /// be other columns than those of the id that others know.
+    pub fn handle_rows(
+        &self,
+        asked: &ResultShape,
+        agreed: &Agreed,
+        new_id: Option<&[u8]>,
+        columns: &ResultMetadata,
+    ) {
+        if agreed.metadata_id
+            && let Some(shape) = asked.after_rows(new_id, columns)
+        {
+            self.replace(shape);
+        }
+    }
+
+    /// Columns replace none, none never replace columns; and a node that tells no ids does not
+    /// take away the id of the columns that it tells.
     fn replace(&self, shape: ResultShape) {
         let held = self.result.load();
         let loses = shape.columns.columns().is_empty() && !held.columns.columns().is_empty();
-        if !loses && *held != shape {
+        let tells_nothing = shape.metadata_id.is_none() && shape.columns == held.columns;
+        if !loses && !tells_nothing && *held != shape {
             self.result.store(Shared::new(shape));
         }
     }
@@ -287,6 +331,12 @@ impl PreparedCache {
         evicted.or_else(|| replaced.map(|entry| entry.statement))
     }
 
+    /// Forgets a statement: the next who prepares its text asks a node. Gives it back, to be
+    /// dropped outside any lock.
+    pub fn remove(&mut self, text: &str) -> Option<Shared<PreparedStatement>> {
+        self.by_text.remove(text).map(|entry| entry.statement)
+    }
+
     /// Statements kept.
     pub fn len(&self) -> usize {
         self.by_text.len()
@@ -306,5 +356,55 @@ impl PreparedCache {
             .collect();
         sort_by(&mut all, |a, b| a.text().cmp(b.text()));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conn::extensions::{Offer, TabletsRouting};
+    use crate::types::ColumnType;
+    use crate::wire::ProtocolVersion;
+
+    /// Columns may be left out only where an id and columns are held and the connection would tell
+    /// of a change by an extension; never where ids are the protocol's own.
+    #[test]
+    fn columns_are_skipped_only_where_a_change_is_told() {
+        let column = ColumnSpec {
+            keyspace: Shared::from("k"),
+            table: Shared::from("t"),
+            name: "a".into(),
+            ty: ColumnType::Int,
+        };
+        for (has_id, has_columns) in [(false, false), (false, true), (true, false), (true, true)] {
+            let shape = ResultShape {
+                metadata_id: has_id.then(|| Bytes::from_static(&[1])),
+                columns: has_columns
+                    .then(|| column.clone())
+                    .into_iter()
+                    .collect::<Vec<_>>()
+                    .into(),
+            };
+            for version in [
+                ProtocolVersion::V3,
+                ProtocolVersion::V4,
+                ProtocolVersion::V5,
+            ] {
+                for metadata_id in [false, true] {
+                    let agreed = Agreed {
+                        version,
+                        tablets: TabletsRouting::Off,
+                        metadata_id,
+                        compression: None,
+                        is_authenticated: false,
+                        offer: Offer::default(),
+                    };
+                    let is_safe = has_id && has_columns && metadata_id;
+                    let expected = is_safe && version != ProtocolVersion::V5;
+                    let what = (has_id, has_columns, version, metadata_id);
+                    assert_eq!(shape.may_skip_metadata(&agreed), expected, "{what:?}");
+                }
+            }
+        }
     }
 }

@@ -179,7 +179,7 @@ impl Outgoing<'_> {
         };
         let prepared = match &self.content {
             Content::Execute { statement, .. } => {
-                ran.shape.as_ref().map(|shape| (*statement, &shape.columns))
+                ran.shape.as_deref().map(|shape| (*statement, shape))
             }
             Content::Query { .. } | Content::Prepare { .. } | Content::Batch(_) => None,
         };

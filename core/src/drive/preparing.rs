@@ -15,32 +15,40 @@ use super::outgoing::{Body, Outgoing};
 use crate::cluster::prepared::PreparedStatement;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
-use crate::error::{Error, ErrorKind, PeerMisbehaved};
+use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
 use crate::sync::Shared;
 use crate::wire::response::{Extras, Prepared, ResultBody};
 use crate::wire::{Opcode, ParseError, Reader};
 
 impl Outgoing<'_> {
     /// The node has lost the statement: gives it back on the same connection.
+    ///
+    /// Fails if the text means other markers now than when the caller's values were encoded.
     pub(super) async fn prepare_again(
         &self,
         statement: &PreparedStatement,
         cell: &Shared<Cell>,
     ) -> Result<(), Error> {
         let answer = self.preparing(statement.text()).ask(cell).await?;
-        let mut changed = false;
+        let (mut has_same_id, mut has_same_markers) = (false, true);
         with_prepared(&answer, cell.agreed(), |body| {
-            changed = body.id != statement.id();
-            match changed {
-                true => Ok(()),
-                false => statement.handle_prepared(body),
+            has_same_id = body.id == statement.id();
+            if has_same_id {
+                has_same_markers = statement.handle_prepared(body)?;
             }
+            Ok(())
         })?;
-        if changed {
+        if !has_same_id {
             return Err(Error::with_text(
                 ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody),
                 "the statement got another id when it was prepared again",
             ));
+        }
+        if !has_same_markers {
+            let cache = self.hub.prepared();
+            let forgotten = cache.with(|cache| cache.remove(statement.text()));
+            drop(forgotten);
+            return Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement)));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::cluster::prepared::PreparedStatement;
+use crate::cluster::prepared::{PreparedStatement, ResultShape};
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, Body};
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
@@ -68,12 +68,12 @@ pub(super) struct Decoded {
 }
 
 impl QueryResult {
-    /// Decodes an answer to QUERY, EXECUTE or BATCH. `prepared` decodes rows without columns of
-    /// their own, and learns of new ones.
+    /// Decodes an answer to QUERY, EXECUTE or BATCH. What a request for a prepared statement was
+    /// written by decodes rows without columns of their own; the statement learns of new ones.
     pub(super) fn decode(
         answer: Answer,
         agreed: &Agreed,
-        prepared: Option<(&PreparedStatement, &ResultMetadata)>,
+        prepared: Option<(&PreparedStatement, &ResultShape)>,
         mut info: RequestInfo,
     ) -> Result<Decoded, Error> {
         if answer.opcode != Opcode::Result {
@@ -88,7 +88,7 @@ impl QueryResult {
         let (mut rows, mut keyspace_set) = (None, None);
         match body {
             ResultBody::Rows(found) => {
-                let columns = columns(&found.metadata, prepared)?;
+                let columns = columns(&found.metadata, agreed, prepared)?;
                 let content = found.content.as_bytes();
                 rows = Some(RowsPart {
                     columns,
@@ -229,26 +229,28 @@ impl QueryResult {
     }
 }
 
-/// The columns of rows: those that came, else those of the prepared statement.
+/// The columns of rows: those that came, else those that the request said they may be left out
+/// for. A node that leaves them out unasked, or tells a change without them, may mean any.
 fn columns(
     metadata: &RowsMetadata<'_>,
-    prepared: Option<(&PreparedStatement, &ResultMetadata)>,
+    agreed: &Agreed,
+    prepared: Option<(&PreparedStatement, &ResultShape)>,
 ) -> Result<ResultMetadata, Error> {
-    match (metadata.columns, prepared) {
-        (Some(columns), prepared) => {
-            let columns = ResultMetadata::parse(columns)?;
-            if let Some((statement, _)) = prepared {
-                statement.handle_rows(metadata.new_metadata_id, &columns);
-            }
-            Ok(columns)
+    if let Some(columns) = metadata.columns {
+        let columns = ResultMetadata::parse(columns)?;
+        if let Some((statement, asked)) = prepared {
+            statement.handle_rows(asked, agreed, metadata.new_metadata_id, &columns);
         }
-        (None, Some((_, held)))
-            if held.columns().len() == usize::try_from(metadata.column_count).unwrap_or(0) =>
-        {
-            Ok(held.clone())
-        }
-        (None, _) => Err(PeerMisbehaved::MalformedBody.into()),
+        return Ok(columns);
     }
+    let count = usize::try_from(metadata.column_count).unwrap_or(usize::MAX);
+    let asked = prepared
+        .map(|(_, asked)| asked)
+        .filter(|asked| asked.may_skip_metadata(agreed) && metadata.new_metadata_id.is_none())
+        .filter(|asked| asked.columns.columns().len() == count);
+    asked
+        .map(|asked| asked.columns.clone())
+        .ok_or_else(|| PeerMisbehaved::MalformedBody.into())
 }
 
 fn tablet(extras: &Extras<'_>, agreed: &Agreed) -> Option<Result<LearnedTablet, PayloadError>> {

@@ -24,6 +24,10 @@
 //! | F6 | long requests | `tests/scenario/tests/cases/frames.rs` | `a_request_too_long_is_refused_before_its_first_byte` |
 //! | F6 | long requests, memory | `tests/scenario/tests/memory.rs` | `a_request_too_long_is_not_copied` |
 //! | F6 | values of 2^31, ids of 65,536 | `core/src/wire/writer.rs` | `lengths_that_do_not_fit_their_field_are_refused` |
+//! | P1 | id and columns as one | `tests/scenario/tests/cases/metadata.rs` | `a_changed_id_and_its_columns_are_kept_as_one` |
+//! | P1 | requests under way | `tests/scenario/tests/cases/metadata.rs` | `answers_out_of_order_are_read_by_what_they_were_asked_by` |
+//! | P1 | row type that fits no more | `tests/scenario/tests/cases/metadata.rs` | `a_row_type_that_fits_no_more_is_told` |
+//! | P1 | nodes without the extension | `tests/scenario/tests/cases/metadata.rs` | `a_node_without_ids_changes_nothing_for_those_that_have_them` |
 //! | P3 | no result metadata | `tests/scenario/tests/cases/prepared.rs` | `rows_of_a_statement_prepared_without_metadata_are_read` |
 //! | P3 | skip flag afresh | `tests/scenario/tests/cases/prepared.rs` | `the_skip_flag_is_worked_out_afresh_after_preparing_again` |
 //! | P7 | key order | `tests/scenario/tests/cases/prepared.rs` | `the_key_is_built_in_key_order_and_values_travel_in_bind_order` |

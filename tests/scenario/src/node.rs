@@ -75,7 +75,7 @@ impl Peer {
 
     /// The whole handshake, without authentication.
     pub async fn handshake(&mut self) {
-        let supported = self.facts.supported.clone();
+        let supported = self.facts.supported(self.node).to_vec();
         let startup = self.startup(&supported).await;
         self.answer(&startup, "840000000200000000");
     }
@@ -205,7 +205,7 @@ impl Peer {
 
     fn answer_housekeeping(&mut self, frame: &Frame) -> bool {
         let answer = match frame.opcode {
-            OPTIONS => response(frame.stream, 6, &self.facts.supported),
+            OPTIONS => response(frame.stream, 6, self.facts.supported(self.node)),
             REGISTER => response(frame.stream, 2, &[]),
             QUERY => match self.facts.answer(self.node, frame.statement()) {
                 Some((opcode, body)) => response(frame.stream, opcode, &body),

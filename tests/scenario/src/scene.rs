@@ -42,6 +42,7 @@ pub fn play_once<F: Future<Output = ()> + 'static>(seed: u64, script: impl Fn(Sc
         facts: Rc::new(Facts {
             tokens: vec![0],
             supported: hex("0000"),
+            supported_by: Vec::new(),
             asked: RefCell::default(),
         }),
         world,
@@ -72,6 +73,12 @@ impl Scene {
     #[must_use]
     pub fn with_supported(self, body: Vec<u8>) -> Self {
         self.with_facts(|facts| facts.supported = body)
+    }
+
+    /// The same with another body of SUPPORTED for one node only.
+    #[must_use]
+    pub fn with_supported_by(self, node: u8, body: Vec<u8>) -> Self {
+        self.with_facts(|facts| facts.supported_by.push((node, body)))
     }
 
     fn with_facts(mut self, change: impl FnOnce(&mut Facts)) -> Self {

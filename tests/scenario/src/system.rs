@@ -11,6 +11,8 @@ pub(crate) struct Facts {
     pub(crate) tokens: Vec<i64>,
     /// The body of SUPPORTED.
     pub(crate) supported: Vec<u8>,
+    /// That of nodes which say something else.
+    pub(crate) supported_by: Vec<(u8, Vec<u8>)>,
     /// Statements about system tables that were asked.
     pub(crate) asked: RefCell<Vec<String>>,
 }
@@ -37,6 +39,12 @@ impl Facts {
             "system_schema.views" => found(rows(TABLES, &[])),
             _ => Some((0, [hex("00002200"), string("unconfigured table")].concat())),
         }
+    }
+
+    /// The body of a node's SUPPORTED.
+    pub(crate) fn supported(&self, node: u8) -> &[u8] {
+        let of_node = self.supported_by.iter().find(|(other, _)| *other == node);
+        of_node.map_or(&self.supported, |(_, body)| body)
     }
 
     pub(crate) fn nodes(&self) -> u8 {

@@ -3,6 +3,7 @@
 mod batches;
 mod frames;
 mod handshake;
+mod metadata;
 mod paging;
 mod parameters;
 mod prepared;
