@@ -49,6 +49,9 @@ pub struct Config {
     pub client_timestamps: bool,
     /// Which nodes to prefer.
     pub policy: Policy,
+    /// A policy of the user's own that changes what `policy` plans.
+    #[cfg(feature = "targeting")]
+    pub custom_policy: Option<Shared<dyn crate::routing::CustomPolicy>>,
     /// Connections for each node.
     pub pool: PoolConfig,
     /// Time limits.
@@ -80,6 +83,8 @@ impl Config {
             page_size: Some(5000),
             client_timestamps: true,
             policy: Policy::default(),
+            #[cfg(feature = "targeting")]
+            custom_policy: None,
             pool: PoolConfig::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),

@@ -50,6 +50,8 @@ pub enum ErrorKind {
     Unreachable,
     /// Something took too long.
     Timeout(TimeoutKind),
+    /// The node or shard that the statement is to go to, and nowhere else, is out of reach.
+    Target(TargetProblem),
     /// All connections that could serve the request are full, and so is the queue before them.
     Busy,
     /// A bound of [`Limits`](crate::config::Limits) was reached.
@@ -98,6 +100,19 @@ pub enum PeerIncompatible {
     Authentication,
     /// It does not offer the compression that was asked for.
     Compression,
+}
+
+/// Why the only target of a statement is out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TargetProblem {
+    /// No node has this host id, as far as the session knows.
+    UnknownNode,
+    /// The node has no such shard, or does not shard.
+    UnknownShard,
+    /// There is no open connection to it: it is down, left out by the session's filter, or its
+    /// connections are not open yet.
+    NotConnected,
 }
 
 /// What took too long.
@@ -449,6 +464,11 @@ impl fmt::Display for Summary {
                 TimeoutKind::Request => "no answer within the request timeout",
                 TimeoutKind::Heartbeat => "no answer to the heartbeat",
                 TimeoutKind::Close => "closing took too long",
+            },
+            ErrorKind::Target(why) => match why {
+                TargetProblem::UnknownNode => "the statement's target is not known",
+                TargetProblem::UnknownShard => "the statement's target does not have the shard",
+                TargetProblem::NotConnected => "the statement's target is not connected",
             },
             ErrorKind::Busy => "all connections are busy and the queue is full",
             ErrorKind::Limit(field) => match field {

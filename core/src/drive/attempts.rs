@@ -30,6 +30,10 @@ impl Outgoing<'_> {
 
     /// The same with a view that the caller holds.
     pub(super) fn plan_in(&self, view: &View, skip: usize) -> Plan {
+        #[cfg(feature = "targeting")]
+        if let Some(plan) = self.aimed_plan(view, skip) {
+            return plan;
+        }
         let (policy, pools) = (&self.hub.config().policy, self.hub.pools());
         pools.with(|pools| plan(view, &self.route, policy, pools, self.entropy, skip))
     }
@@ -66,18 +70,23 @@ impl Outgoing<'_> {
         loop {
             let plan = self.plan(skip);
             for target in plan.targets() {
-                let Some(cell) = self.pick(target) else {
-                    continue;
-                };
-                match self.attempt(attempts, *target, &cell, wait).await? {
-                    Tried::Answered(ran) => return Ok(Round::Answered(ran)),
-                    Tried::Full => was_full = true,
-                    // A closed connection stands in the pool until the control plane has heard
-                    // of it: going on is right, beginning anew would only meet it again.
-                    Tried::Failed => was_lost = wait,
+                let (mut next, mut is_own) = (self.pick(target), true);
+                while let Some(cell) = next.take() {
+                    match self.attempt(attempts, *target, &cell, wait).await? {
+                        Tried::Answered(ran) => return Ok(Round::Answered(ran)),
+                        Tried::Full => {
+                            was_full = true;
+                            if core::mem::take(&mut is_own) && !wait {
+                                next = self.pick_other(target, &cell);
+                            }
+                        }
+                        // A closed connection stands in the pool until the control plane has heard
+                        // of it: going on is right, beginning anew would only meet it again.
+                        Tried::Failed => was_lost = wait,
+                    }
                 }
             }
-            skip = skip.saturating_add(plan.targets().len());
+            skip = skip.saturating_add(plan.listed());
             if !plan.may_go_on() {
                 break;
             }
@@ -91,11 +100,30 @@ impl Outgoing<'_> {
 
     fn pick(&self, target: &Target) -> Option<Shared<Cell>> {
         let pools = self.hub.pools();
-        pools.with(|pools| {
+        let picked = pools.with(|pools| {
             pools
                 .pick(target.node, target.shard, self.entropy)
                 .map(Shared::clone)
-        })
+        });
+        // Its connection may have gone since the plan was made, and another one been picked.
+        #[cfg(feature = "targeting")]
+        let picked = picked.filter(|cell| {
+            self.only.is_none() || target.shard.is_none() || cell.agreed().shard() == target.shard
+        });
+        picked
+    }
+
+    /// Another connection of a node in place of a full one, if the policy allows.
+    fn pick_other(&self, target: &Target, full: &Cell) -> Option<Shared<Cell>> {
+        #[cfg(feature = "targeting")]
+        if self.only.is_some() {
+            return None;
+        }
+        if !self.hub.config().policy.other_shards_when_full {
+            return None;
+        }
+        let pools = self.hub.pools();
+        pools.with(|pools| pools.pick_other(target.node, full).map(Shared::clone))
     }
 
     /// One target, until it has answered or the next one is to be tried.
@@ -213,6 +241,10 @@ impl Outgoing<'_> {
             return error.with_applied(attempts.applied);
         }
         if let Some(error) = self.hub.over() {
+            return error;
+        }
+        #[cfg(feature = "targeting")]
+        if let Some(error) = self.target_problem() {
             return error;
         }
         Error::with_text(

@@ -56,6 +56,11 @@ fn policy(config: &Config, json: &mut Json) {
     json.put("preferred_dc", policy.preferred_dc.as_deref());
     json.put("preferred_rack", policy.preferred_rack.as_deref());
     json.put("dc_failover", policy.dc_failover);
+    json.put(
+        "dc_failover_at_local_levels",
+        policy.dc_failover_at_local_levels,
+    );
+    json.put("other_shards_when_full", policy.other_shards_when_full);
     json.put("tablet_leader", policy.tablet_leader);
     json.put("shuffle", policy.shuffle);
     json.put("rotate_lwt", policy.rotate_lwt);

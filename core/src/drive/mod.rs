@@ -24,6 +24,8 @@ mod rows;
 mod session;
 mod statement;
 mod status;
+#[cfg(feature = "targeting")]
+mod targeting;
 mod tracing;
 pub mod transport;
 mod wakers;
@@ -37,6 +39,8 @@ pub use rows::{QueryResult, RequestInfo, Rows};
 pub use session::Session;
 pub use statement::{Prepared, Statement, StatementOptions};
 pub use status::{ConnectionStatus, NodeStatus, Status, TableTablets};
+#[cfg(feature = "targeting")]
+pub use targeting::StatementTarget;
 pub use tracing::{Trace, TraceEvent};
 pub use transport::{
     Clock, Endpoint, Link, Name, Resolved, Security, Steering, SteeringKind, Target, Timer,

@@ -21,7 +21,7 @@ use crate::sync::Shared;
 use crate::time::Instant;
 use crate::wire::request::{Execute, Prepare, Query, QueryParameters, RequestBody};
 use crate::wire::response::ErrorDetail;
-use crate::wire::{self, EncodeError, Flags, Opcode, SerialConsistency, Values};
+use crate::wire::{self, EncodeError, Flags, Opcode, Values};
 
 /// What is sent.
 #[derive(Clone)]
@@ -77,7 +77,6 @@ pub(super) struct Outgoing<'a> {
     pub(super) hub: &'a Hub,
     pub(super) content: Content<'a>,
     pub(super) route: RouteRequest,
-    serial_consistency: Option<SerialConsistency>,
     page_size: Option<i32>,
     page: Option<&'a PagingState>,
     timestamp: Option<i64>,
@@ -85,6 +84,9 @@ pub(super) struct Outgoing<'a> {
     pub(super) is_idempotent: bool,
     pub(super) deadline: Instant,
     pub(super) entropy: u64,
+    /// The only target it may go to.
+    #[cfg(feature = "targeting")]
+    pub(super) only: Option<super::targeting::StatementTarget>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -118,11 +120,11 @@ impl<'a> Outgoing<'a> {
                 token,
                 consistency,
                 is_lwt,
+                serial_consistency: (!has_no_condition).then(|| {
+                    let level = options.serial_consistency;
+                    level.unwrap_or(config.serial_consistency)
+                }),
             },
-            serial_consistency: (!has_no_condition).then(|| {
-                let level = options.serial_consistency;
-                level.unwrap_or(config.serial_consistency)
-            }),
             page_size: options
                 .page_size
                 .or(config.page_size)
@@ -136,6 +138,8 @@ impl<'a> Outgoing<'a> {
             is_idempotent,
             deadline: hub.clock().now().saturating_add(timeout),
             entropy: hub.draw(),
+            #[cfg(feature = "targeting")]
+            only: options.target,
         }
     }
 
@@ -180,7 +184,7 @@ impl Outgoing<'_> {
             skip_metadata,
             page_size: self.page_size,
             paging_state: self.page.map(|state| &state.as_bytes()[..]),
-            serial_consistency: self.serial_consistency,
+            serial_consistency: self.route.serial_consistency,
             timestamp: self.timestamp,
             ..QueryParameters::new(self.route.consistency)
         }
@@ -250,7 +254,7 @@ impl FrameBody for Body<'_> {
                 kind: batch.kind(),
                 statements: batch.statements(),
                 consistency: request.route.consistency,
-                serial_consistency: request.serial_consistency,
+                serial_consistency: request.route.serial_consistency,
                 timestamp: request.timestamp,
                 keyspace: None,
                 now_in_seconds: None,

@@ -72,6 +72,14 @@ impl Pools {
             .min_by_key(|cell| cell.in_flight())
     }
 
+    /// The least busy connection of a node but this one.
+    pub(crate) fn pick_other(&self, node: NodeIdx, full: &Cell) -> Option<&Shared<Cell>> {
+        let others = self.pool(node)?.connections.iter().map(|(_, cell)| cell);
+        others
+            .filter(|cell| cell.id() != full.id())
+            .min_by_key(|cell| cell.in_flight())
+    }
+
     /// One connection of each connected node.
     pub(crate) fn one_of_each_node(&self, entropy: u64) -> Vec<(NodeIdx, Shared<Cell>)> {
         let nodes = (0..self.nodes.len()).filter_map(NodeIdx::at);

@@ -30,6 +30,9 @@ pub struct StatementOptions {
     pub is_idempotent: bool,
     /// Asks the server to trace the request.
     pub is_traced: bool,
+    /// The only node or shard it may go to.
+    #[cfg(feature = "targeting")]
+    pub target: Option<super::targeting::StatementTarget>,
 }
 
 macro_rules! option_setters {
@@ -73,6 +76,17 @@ macro_rules! option_setters {
         #[must_use]
         pub const fn traced(mut self) -> Self {
             self.options.is_traced = true;
+            self
+        }
+
+        /// Sends it to this node or shard and nowhere else.
+        #[cfg(feature = "targeting")]
+        #[must_use]
+        pub const fn with_target(
+            mut self,
+            target: $crate::drive::targeting::StatementTarget,
+        ) -> Self {
+            self.options.target = Some(target);
             self
         }
 

@@ -20,7 +20,10 @@
     )
 )]
 
+#[cfg(feature = "targeting")]
+mod custom;
 mod draw;
+mod leadership;
 mod located;
 mod murmur3;
 mod plan;
@@ -38,6 +41,9 @@ mod topology;
 mod view;
 mod view_writer;
 
+#[cfg(feature = "targeting")]
+pub use custom::{CustomPolicy, PlanContext};
+pub use leadership::{Leadership, leadership};
 pub use plan::{Plan, Reason, Source, Target};
 pub use planner::{RouteRequest, plan};
 pub use policy::{Load, Policy};

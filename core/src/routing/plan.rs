@@ -4,12 +4,14 @@ use super::{NodeIdx, ShardIdx};
 
 /// Where to try a request, best first. At most [`Plan::TARGETS_MAX`] targets at a time: when all
 /// were tried and the plan [may go on](Self::may_go_on), plan again with `skip` raised by
-/// their number.
+/// [their number](Self::listed).
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) targets: heapless::Vec<Target, { Self::TARGETS_MAX }>,
     pub(super) source: Source,
     pub(super) leader: Option<(NodeIdx, Option<ShardIdx>)>,
+    /// Targets that planning listed, whatever was made of them since.
+    pub(super) listed: usize,
 }
 
 impl Plan {
@@ -22,8 +24,13 @@ impl Plan {
     }
 
     /// Whether there may be more targets behind these.
-    pub fn may_go_on(&self) -> bool {
-        self.targets.is_full()
+    pub const fn may_go_on(&self) -> bool {
+        self.listed == Self::TARGETS_MAX
+    }
+
+    /// By how much `skip` is to rise for the plan that goes on.
+    pub const fn listed(&self) -> usize {
+        self.listed
     }
 
     /// What told the replicas.
@@ -64,6 +71,8 @@ pub enum Reason {
     Remote,
     /// No replica, as far as we know: it will pass the request on.
     Any,
+    /// The statement names it, or a policy of the user's own.
+    Custom,
 }
 
 /// What told the replicas of a request.

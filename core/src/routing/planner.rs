@@ -3,9 +3,11 @@
 //!
 //! The base plan: replicas in the preferred rack, then in the preferred data centre, then, if the
 //! policy allows, remote ones; then the other nodes in the same order of distance. Within a
-//! distance the order is drawn by chance, and of the first two the less loaded one comes first.
-//! Nodes without a connection come last, nodes that are down or disabled not at all. With a tablet
-//! not learned yet there are no replicas, so the plan begins with live local nodes.
+//! distance the order is drawn by chance, and of the first two the one that is clearly less loaded
+//! comes first. Nodes without a connection come last, nodes that are down or disabled not at all,
+//! nodes without tokens where no other one is connected. With a tablet not learned yet there are
+//! no replicas, so the plan begins with live local nodes. Requests at LOCAL levels stay in the
+//! preferred data centre, unless the policy says otherwise.
 //!
 //! Strongly consistent tables: a request that is not a read at ONE or LOCAL_ONE goes to the
 //! leader first, if its tablet came with a version, and the policy would contact it, and it is up;
@@ -20,12 +22,12 @@
 use super::draw::{Tour, shuffle};
 use super::located::Located;
 use super::plan::{Plan, Reason, Target};
-use super::policy::{Distance, Load, Policy, Scope};
+use super::policy::{Distance, Load, Policy, Scope, is_busier};
 use super::tablet_table::PLANNED_REPLICAS;
-use super::{NodeIdx, ShardIdx, TableRef, Token, Topology, View};
+use super::{Node, NodeIdx, ShardIdx, TableRef, Token, Topology, View};
 use crate::rng::mix;
 use crate::sorted::sort_few;
-use crate::wire::Consistency;
+use crate::wire::{Consistency, SerialConsistency};
 
 /// What planning needs to know of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +44,38 @@ pub struct RouteRequest {
     pub consistency: Consistency,
     /// Whether it is a conditional statement.
     pub is_lwt: bool,
+    /// The level of its condition, if it has one. Counts for conditional statements only.
+    pub serial_consistency: Option<SerialConsistency>,
+}
+
+impl RouteRequest {
+    /// Whether its level counts replicas in the coordinator's data centre only.
+    const fn is_dc_local(&self) -> bool {
+        let is_local = matches!(
+            self.consistency,
+            Consistency::LocalOne | Consistency::LocalQuorum | Consistency::LocalSerial
+        );
+        is_local
+            || (self.is_lwt
+                && matches!(
+                    self.serial_consistency,
+                    Some(SerialConsistency::LocalSerial)
+                ))
+    }
+
+    /// Reads at ONE and LOCAL_ONE may be served by any replica, everything else by the leader
+    /// alone. Writes at these two levels the server refuses wherever they go.
+    pub(super) const fn needs_leader(&self) -> bool {
+        !matches!(self.consistency, Consistency::One | Consistency::LocalOne)
+    }
 }
 
 /// The targets of a request behind the first `skip`.
 ///
 /// With the same view, connections and `entropy`, plans with rising `skip` join to one order in
-/// which every node that the policy allows stands exactly once; an empty plan means that all were
-/// listed. If the policy names a data centre without nodes and forbids failover, there are none.
+/// which every node that the policy allows stands exactly once (those without tokens only where
+/// they are needed); an empty plan means that all were listed. If the policy names a data centre
+/// without nodes and forbids failover, there are none.
 pub fn plan(
     view: &View,
     request: &RouteRequest,
@@ -58,7 +85,6 @@ pub fn plan(
     skip: usize,
 ) -> Plan {
     let topology = view.topology();
-    let scope = Scope::new(topology, policy);
     let mut located = Located::new(view, request);
     let is_serial = matches!(
         request.consistency,
@@ -76,7 +102,14 @@ pub fn plan(
     };
     let leader = located
         .leader
-        .filter(|_| policy.tablet_leader && needs_leader(request));
+        .filter(|_| policy.tablet_leader && request.needs_leader());
+    let wide = Scope::new(topology, policy);
+    let promoted = leader.filter(|&(idx, _)| {
+        let node = topology.node(idx);
+        node.is_some_and(|node| wide.distance(node).is_some()) && load.is_connected(idx)
+    });
+    let stays = request.is_dc_local() && !policy.dc_failover_at_local_levels;
+    let scope = if stays { wide.without_remote() } else { wide };
     let mut planning = Planning {
         topology,
         scope,
@@ -84,27 +117,20 @@ pub fn plan(
         entropy,
         replicas: heapless::Vec::new(),
         skip,
+        has_live: false,
         targets: heapless::Vec::new(),
     };
     planning.rank_replicas(&located, is_ordered);
-    planning.fill(leader.map(|(node, _)| node));
+    planning.fill(promoted);
     if !is_ordered && skip == 0 {
         planning.choose_of_two_strangers();
     }
     Plan {
+        listed: planning.targets.len(),
         targets: planning.targets,
         source: located.source,
         leader,
     }
-}
-
-/// Reads at ONE and LOCAL_ONE may be served by any replica, everything else by the leader alone.
-/// Writes at these two levels the server refuses wherever they go.
-const fn needs_leader(request: &RouteRequest) -> bool {
-    !matches!(
-        request.consistency,
-        Consistency::One | Consistency::LocalOne
-    )
 }
 
 /// A replica that may be contacted.
@@ -143,6 +169,8 @@ struct Planning<'a, L> {
     replicas: heapless::Vec<Ranked, PLANNED_REPLICAS>,
     /// Targets still to be passed over.
     skip: usize,
+    /// A connected node was listed.
+    has_live: bool,
     targets: heapless::Vec<Target, { Plan::TARGETS_MAX }>,
 }
 
@@ -183,7 +211,7 @@ impl<L: Load> Planning<'_, L> {
             && first.class() == second.class()
         {
             let in_flight = |replica: &Ranked| self.load.in_flight(replica.node, replica.shard);
-            if in_flight(second) < in_flight(first) {
+            if is_busier(in_flight(first), in_flight(second)) {
                 core::mem::swap(first, second);
             }
         }
@@ -194,17 +222,17 @@ impl<L: Load> Planning<'_, L> {
     }
 
     /// Fills the list: the leader, replicas, other nodes, then the same without connections.
-    fn fill(&mut self, leader: Option<NodeIdx>) {
-        let leads = |replica: &Ranked| Some(replica.node) == leader && replica.is_connected;
-        let leader = self.replicas.iter().copied().find(leads);
-        if let Some(Ranked { node, shard, .. }) = leader {
+    /// Nodes that own no tokens come in only where no other node is connected.
+    fn fill(&mut self, leader: Option<(NodeIdx, Option<ShardIdx>)>) {
+        if let Some((node, shard)) = leader {
             self.push(Target {
                 node,
                 shard,
                 reason: Reason::Leader,
             });
+            self.has_live = true;
         }
-        let promoted = leader.map(|leader| leader.node);
+        let promoted = leader.map(|(node, _)| node);
         for is_connected in [true, false] {
             for at in 0..self.replicas.len() {
                 let Some(&replica) = self.replicas.get(at) else {
@@ -217,34 +245,42 @@ impl<L: Load> Planning<'_, L> {
                         shard,
                         reason: replica.reason(),
                     });
+                    self.has_live |= is_connected;
                 }
             }
-            for distance in [Distance::Rack, Distance::Dc, Distance::Remote] {
-                self.push_strangers(distance, is_connected);
+            self.push_strangers(is_connected, true);
+            if is_connected && !self.has_live {
+                self.push_strangers(true, false);
             }
         }
     }
 
-    /// Nodes of a distance that are no replicas, in a drawn order.
-    fn push_strangers(&mut self, distance: Distance, is_connected: bool) {
-        let candidates = self.scope.candidates(self.topology, distance);
-        for at in Tour::new(candidates.len(), self.entropy) {
-            if self.targets.is_full() {
-                return;
-            }
-            let Some(&idx) = candidates.get(at) else {
-                continue;
-            };
-            let node = self.topology.node(idx);
-            if node.and_then(|node| self.scope.distance(node)) == Some(distance)
-                && !self.is_replica(idx)
-                && self.load.is_connected(idx) == is_connected
-            {
-                self.push(Target {
-                    node: idx,
-                    shard: None,
-                    reason: Reason::Any,
-                });
+    /// Nodes that are no replicas, by distance, and in a drawn order within each.
+    fn push_strangers(&mut self, is_connected: bool, has_tokens: bool) {
+        for distance in [Distance::Rack, Distance::Dc, Distance::Remote] {
+            let candidates = self.scope.candidates(self.topology, distance);
+            for at in Tour::new(candidates.len(), self.entropy) {
+                if self.targets.is_full() {
+                    return;
+                }
+                let Some(&idx) = candidates.get(at) else {
+                    continue;
+                };
+                let fits = |node: &Node| {
+                    self.scope.distance(node) == Some(distance)
+                        && node.tokens().is_empty() != has_tokens
+                };
+                if self.topology.node(idx).is_some_and(fits)
+                    && !self.is_replica(idx)
+                    && self.load.is_connected(idx) == is_connected
+                {
+                    self.push(Target {
+                        node: idx,
+                        shard: None,
+                        reason: Reason::Any,
+                    });
+                    self.has_live |= is_connected;
+                }
             }
         }
     }
@@ -271,7 +307,10 @@ impl<L: Load> Planning<'_, L> {
         if let [first, second, ..] = &mut *self.targets
             && first.reason == Reason::Any
             && class(first) == class(second)
-            && load.in_flight(second.node, None) < load.in_flight(first.node, None)
+            && is_busier(
+                load.in_flight(first.node, None),
+                load.in_flight(second.node, None),
+            )
         {
             core::mem::swap(first, second);
         }

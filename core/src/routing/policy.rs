@@ -17,6 +17,19 @@ pub struct Policy {
     pub preferred_rack: Option<Box<str>>,
     /// Whether nodes outside the preferred data centre may be contacted at all.
     pub dc_failover: bool,
+    /// Whether failover goes for requests at LOCAL_ONE, LOCAL_QUORUM and LOCAL_SERIAL too. Their
+    /// replicas are counted in the data centre of whichever node coordinates, so in another one
+    /// they mean something else: a write at LOCAL_QUORUM there need not be seen by a read at
+    /// LOCAL_QUORUM here, and two data centres decide conditions without each other. The leader of
+    /// a strongly consistent tablet is contacted all the same: there is one for all data centres.
+    pub dc_failover_at_local_levels: bool,
+    /// Whether a request whose shard's connections are full goes over another connection of the
+    /// same node, before other nodes are tried. Off: to other nodes, and if all are full it waits
+    /// for its shard. A full connection mostly means a shard that cannot keep up, and the other
+    /// shards would only pass the work on to it: one hot partition would fill all connections of
+    /// the node and slow down everyone else's requests. On is for short bursts, few in flight for
+    /// each connection, and keys that have one replica only.
+    pub other_shards_when_full: bool,
     /// Whether requests that need the leader of their tablet go to it directly.
     pub tablet_leader: bool,
     /// Whether equally near replicas are tried in an order drawn by chance, the less loaded of
@@ -34,11 +47,27 @@ impl Default for Policy {
             preferred_dc: None,
             preferred_rack: None,
             dc_failover: false,
+            dc_failover_at_local_levels: false,
+            other_shards_when_full: false,
             tablet_leader: true,
             shuffle: true,
             rotate_lwt: false,
         }
     }
+}
+
+/// Whether `left` is so much busier than `right` that the draw between them is overruled.
+///
+/// Requests in flight to two equally loaded shards differ all the time by chance alone, by about
+/// the root of their sum (the standard deviation, were they independent). Following each small
+/// difference would undo the even draw: at low load it sends everything to whichever node
+/// happened to answer last, and many clients that see the same difference move together. So twice
+/// that deviation is asked for: 5 against 0, 8 against 1, 21 against 8, 130 against 100. A shard
+/// that stalls is left after five requests.
+pub(super) const fn is_busier(left: u32, right: u32) -> bool {
+    let difference = left.saturating_sub(right) as u64;
+    let sum = (left as u64).saturating_add(right as u64);
+    difference.saturating_mul(difference) > sum.saturating_mul(4)
 }
 
 /// How busy nodes are, as seen by this session. Called while planning; must be quick.
@@ -84,6 +113,14 @@ impl Scope {
         Self {
             local,
             remote_allowed: policy.dc_failover,
+        }
+    }
+
+    /// The same for requests that must not leave the data centre.
+    pub(super) const fn without_remote(self) -> Self {
+        Self {
+            remote_allowed: false,
+            ..self
         }
     }
 

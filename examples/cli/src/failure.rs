@@ -195,7 +195,7 @@ fn kind(error: &Error) -> &'static str {
         ErrorKind::PeerMisbehaved(_) | ErrorKind::PeerIncompatible(_) => "protocol",
         ErrorKind::Link(link) if link.kind() == LinkErrorKind::Tls => "tls",
         ErrorKind::Link(_) => "link",
-        ErrorKind::Unreachable => "connect",
+        ErrorKind::Unreachable | ErrorKind::Target(_) => "connect",
         ErrorKind::Timeout(TimeoutKind::Request) => "client_timeout",
         ErrorKind::Timeout(TimeoutKind::Connect | TimeoutKind::Handshake) => "connect",
         ErrorKind::Timeout(_) => "link",

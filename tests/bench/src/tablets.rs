@@ -162,6 +162,7 @@ impl World {
                 token: Some(token),
                 consistency: Consistency::LocalQuorum,
                 is_lwt: false,
+                serial_consistency: None,
             };
             black_box(plan(&self.view, &request, &policy, &Idle, entropy, 0));
             black_box(probe(&self.view, Some(self.table), Some(token), entropy));

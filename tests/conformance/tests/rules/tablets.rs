@@ -122,6 +122,7 @@ impl Scene {
             token: Some(Token::new(token)),
             consistency,
             is_lwt: false,
+            serial_consistency: None,
         };
         let mut policy = Policy::default();
         policy.shuffle = false;

@@ -157,3 +157,156 @@ fn an_unresolved_leader_is_none_and_the_next_replica_is_not_taken_for_it() {
     assert_eq!(order(&found)[..3], [7, 1, 3]);
     assert_eq!(found.targets()[0].reason, Reason::Leader);
 }
+
+/// Four policies for data centres, and a leader that is local, remote, down or filtered: the first
+/// target, and why. Node 1 is the replica at home, in the preferred rack; 3 is at home in the
+/// other rack; 5 is abroad.
+#[test]
+fn the_first_target_is_right_for_every_policy_and_leader() {
+    use Leadership::{Down, Filtered, First, ForbiddenDc};
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Leader {
+        Local,
+        Remote,
+        LocalDown,
+        RemoteDown,
+        LocalFiltered,
+        RemoteFiltered,
+    }
+    use Leader::{Local, LocalDown, LocalFiltered, Remote, RemoteDown, RemoteFiltered};
+    let no_preference = policy("", "", false);
+    let dc = policy("a", "", false);
+    let dc_and_rack = policy("a", "r1", false);
+    let failover = policy("a", "r1", true);
+    for (name, policy, row) in [
+        (
+            "no preference",
+            no_preference,
+            // The next in the list stands for any replica: there is no shuffling here.
+            [
+                (Local, "3L/3", First),
+                (Remote, "5L/5", First),
+                (LocalDown, "5D/5", Down),
+                (RemoteDown, "1D/1", Down),
+                (LocalFiltered, "5D/5", Filtered),
+                (RemoteFiltered, "1D/1", Filtered),
+            ],
+        ),
+        (
+            "data centre",
+            dc,
+            [
+                (Local, "3L/3", First),
+                (Remote, "1D/1", ForbiddenDc),
+                (LocalDown, "1D/1", Down),
+                (RemoteDown, "1D/1", Down),
+                (LocalFiltered, "1D/1", Filtered),
+                (RemoteFiltered, "1D/1", Filtered),
+            ],
+        ),
+        (
+            "data centre and rack",
+            dc_and_rack,
+            [
+                (Local, "3L/3", First),
+                (Remote, "1R/1", ForbiddenDc),
+                (LocalDown, "1R/1", Down),
+                (RemoteDown, "1R/1", Down),
+                (LocalFiltered, "1R/1", Filtered),
+                (RemoteFiltered, "1R/1", Filtered),
+            ],
+        ),
+        (
+            "failover",
+            failover,
+            [
+                (Local, "3L/3", First),
+                (Remote, "5L/5", First),
+                (LocalDown, "1R/1", Down),
+                (RemoteDown, "1R/1", Down),
+                (LocalFiltered, "1R/1", Filtered),
+                (RemoteFiltered, "1R/1", Filtered),
+            ],
+        ),
+    ] {
+        for (leader, expected, why) in row {
+            let is_local = matches!(leader, Local | LocalDown | LocalFiltered);
+            let replicas = match is_local {
+                true => [(3, 3), (5, 5), (1, 1)],
+                false => [(5, 5), (1, 1), (3, 3)],
+            };
+            let mut writer = writer(&NODES);
+            learn(&mut writer, "strong", Some(1), &replicas);
+            let host_id = Uuid::from_u128(if is_local { 3 } else { 5 });
+            let idx = writer.topology().node_by_host_id(host_id).unwrap();
+            writer.set_up(idx, !matches!(leader, LocalDown | RemoteDown));
+            writer.set_enabled(idx, !matches!(leader, LocalFiltered | RemoteFiltered));
+            let view = writer.view();
+            for level in [Consistency::Quorum, Consistency::LocalQuorum] {
+                let request = request(&view, "strong", 50, level);
+                let found = plan(&view, &request, &policy, &Fake::default(), 3, 0);
+                let first = show(&found);
+                let first = first.split(' ').next().unwrap();
+                let told = leadership(&view, &request, &policy, &Fake::default());
+                assert_eq!(
+                    (first, told),
+                    (expected, why),
+                    "{name}, {leader:?} at {level}"
+                );
+            }
+        }
+    }
+}
+
+/// The explanation and the plan agree in every combination of what either looks at.
+#[test]
+fn the_reason_told_is_the_reason_that_counted() {
+    let mut told = BTreeSet::new();
+    let flags = || [false, true];
+    for keyspace in ["strong", "eventual", "vnode", "absent"] {
+        for (version, first) in [(None, 3), (Some(1), 3), (Some(1), 5), (Some(1), 99)] {
+            for (up, enabled, connected) in
+                (0..8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
+            {
+                let mut writer = writer(&NODES);
+                if matches!(keyspace, "strong" | "eventual") {
+                    learn(&mut writer, keyspace, version, &[(first, 0), (1, 1)]);
+                }
+                let host_id = Uuid::from_u128(first.into());
+                if let Some(idx) = writer.topology().node_by_host_id(host_id) {
+                    writer.set_up(idx, up);
+                    writer.set_enabled(idx, enabled);
+                }
+                let mut fake = Fake::default();
+                if !connected {
+                    fake.unconnected.insert(first);
+                }
+                let view = writer.view();
+                for level in [Consistency::One, Consistency::Quorum] {
+                    for token in [None, Some(50), Some(5000)] {
+                        for (failover, tablet_leader) in flags()
+                            .into_iter()
+                            .flat_map(|one| flags().map(|two| (one, two)))
+                        {
+                            let policy = Policy {
+                                tablet_leader,
+                                ..policy("a", "r1", failover)
+                            };
+                            let request = RouteRequest {
+                                token: token.map(Token::new),
+                                ..request(&view, keyspace, 0, level)
+                            };
+                            let why = leadership(&view, &request, &policy, &fake);
+                            let found = plan(&view, &request, &policy, &fake, 3, 0);
+                            let leads = found.targets()[0].reason == Reason::Leader;
+                            assert_eq!(leads, why == Leadership::First, "{request:?} {why:?}");
+                            told.insert(format!("{why:?}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // All but those that only a session can tell.
+    assert_eq!(told.len(), 13, "{told:?}");
+}

@@ -4,7 +4,9 @@
 mod conditional;
 mod distance;
 mod leaders;
+mod levels;
 mod load;
+mod strategies;
 
 use super::super::topology::tests::spec;
 use super::super::*;
@@ -99,6 +101,7 @@ fn request(view: &View, keyspace: &str, token: i64, consistency: Consistency) ->
         token: Some(Token::new(token)),
         consistency,
         is_lwt: false,
+        serial_consistency: None,
     }
 }
 
@@ -108,6 +111,7 @@ fn policy(dc: &str, rack: &str, dc_failover: bool) -> Policy {
         preferred_dc: named(dc),
         preferred_rack: named(rack),
         dc_failover,
+        dc_failover_at_local_levels: true,
         shuffle: false,
         ..Policy::default()
     }
@@ -120,6 +124,7 @@ fn letter(reason: Reason) -> char {
         Reason::Dc => 'D',
         Reason::Remote => 'F',
         Reason::Any => 'a',
+        Reason::Custom => 'C',
     }
 }
 
