@@ -361,7 +361,8 @@ fn version_refused(asked: ProtocolVersion, text: &str) -> Error {
     )
 }
 
-#[cfg(all(test, feature = "lz4", feature = "snappy"))]
+#[cfg(test)]
+#[cfg(all(feature = "lz4", feature = "snappy"))]
 mod tests {
     use super::*;
 

@@ -283,6 +283,8 @@ impl BitOrAssign for Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
 
     #[test]
     fn every_byte_is_a_known_opcode_or_a_typed_error() {
@@ -296,10 +298,12 @@ mod tests {
                     assert_eq!(opcode.code(), byte);
                     assert_eq!(opcode.is_response(), responses.contains(&byte), "{opcode}");
                     assert_eq!(Opcode::from_name(opcode.name()), Some(opcode));
+                    assert_eq!(opcode.to_string(), opcode.name());
                 }
                 Err(error) => {
                     assert!(!known.contains(&byte));
                     assert_eq!(error, UnknownOpcode(byte));
+                    assert_eq!(error.to_string(), format!("unknown opcode 0x{byte:02x}"));
                 }
             }
         }
@@ -319,5 +323,29 @@ mod tests {
         assert_eq!(ProtocolVersion::V4.lower(), Some(ProtocolVersion::V3));
         assert_eq!(ProtocolVersion::V3.lower(), None);
         assert!(ProtocolVersion::V3 < ProtocolVersion::V5);
+    }
+
+    #[test]
+    fn versions_are_printed_as_people_write_them() {
+        assert_eq!(ProtocolVersion::V4.to_string(), "v4");
+        assert_eq!(UnknownVersion(6).to_string(), "unknown protocol version 6");
+    }
+
+    #[test]
+    fn flags_are_sets() {
+        for left in 0..=u8::MAX {
+            for right in 0..=u8::MAX {
+                let (left, right) = (Flags(left), Flags(right));
+                let mut both = left;
+                both |= right;
+                assert_eq!(left | right, both);
+                let rest = both.without(right);
+                for bit in (0..8).map(|bit| Flags(1 << bit)) {
+                    let (in_left, in_right) = (left.contains(bit), right.contains(bit));
+                    assert_eq!(both.contains(bit), in_left || in_right);
+                    assert_eq!(rest.contains(bit), in_left && !in_right);
+                }
+            }
+        }
     }
 }

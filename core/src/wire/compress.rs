@@ -174,7 +174,8 @@ mod snappy {
     }
 }
 
-#[cfg(all(test, feature = "lz4", feature = "snappy"))]
+#[cfg(test)]
+#[cfg(all(feature = "lz4", feature = "snappy"))]
 mod tests {
     use super::*;
     use alloc::vec;
@@ -279,15 +280,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_would_not_be_shorter_stays_as_it_is() {
+    fn noise() -> Vec<u8> {
         let mut noise = 1_u32;
-        let noise: Vec<u8> = (0..2000)
+        (0..2000)
             .map(|_| {
                 noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 (noise >> 24) as u8
             })
-            .collect();
+            .collect()
+    }
+
+    #[test]
+    fn what_would_not_be_shorter_stays_as_it_is() {
+        let noise = noise();
         for compression in BOTH {
             for body in [vec![], vec![0; 511], noise.clone()] {
                 let before = frames(&body);
@@ -295,6 +300,37 @@ mod tests {
                 compress_frame(compression, &mut output, 20);
                 assert_eq!(output, before);
             }
+        }
+    }
+
+    #[test]
+    fn one_byte_less_is_shorter_and_none_is_not() {
+        for compression in BOTH {
+            let mut shorter = [false; 2];
+            // So many bytes come twice, early, where both formats look at each byte.
+            for twice in 0..20 {
+                let noise = noise();
+                let body = [&noise[..20], &noise[..twice], &noise[20..600]].concat();
+                let saved = body
+                    .len()
+                    .wrapping_sub(compression.deflate(&body).unwrap().len());
+                let mut output = frames(&body);
+                compress_frame(compression, &mut output, 20);
+                let compressed = output[21] & Flags::COMPRESSION.0 != 0;
+                assert_eq!(output.len() < 29 + body.len(), compressed);
+                if let Some(seen) = shorter.get_mut(saved) {
+                    *seen = true;
+                }
+            }
+            assert_eq!(shorter, [true; 2], "both sides of the edge were seen");
+        }
+    }
+
+    #[test]
+    fn a_byte_stands_for_255_at_most() {
+        assert_eq!(checked_len(6 * 255, &[0; 6], u32::MAX), Ok(6 * 255));
+        for len in [6 * 255 + 1, 6 * 255 + 2] {
+            assert_eq!(checked_len(len, &[0; 6], u32::MAX), Err(Inflate::Corrupt));
         }
     }
 }

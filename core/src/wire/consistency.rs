@@ -205,6 +205,8 @@ impl fmt::Display for SerialConsistency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
 
     #[test]
     fn names_and_numbers_of_the_specification() {
@@ -225,20 +227,31 @@ mod tests {
             let level = Consistency::from_name(name).unwrap();
             assert_eq!((level.code(), level.name()), (code, name));
             assert_eq!(Consistency::from_code(code), Some(level));
+            assert_eq!(level.to_string(), name);
+            let sent = ConsistencyCode::from(level);
+            for other in Consistency::ALL {
+                assert_eq!(sent == other, level == other);
+            }
+            assert_eq!(format!("{sent} {sent:?}"), format!("{name} {name}"));
         }
         for code in 11..=u16::MAX {
             assert_eq!(Consistency::from_code(code), None);
         }
+        assert_eq!(ConsistencyCode(11).to_string(), "level 11");
         assert_eq!(
             Consistency::from_name("local_one"),
             Some(Consistency::LocalOne)
         );
         assert_eq!(Consistency::from_name("LOCAL"), None);
-        assert_eq!(
-            SerialConsistency::from_name("serial"),
-            Some(SerialConsistency::Serial)
-        );
+        let serial = [
+            ("SERIAL", SerialConsistency::Serial, 8),
+            ("LOCAL_SERIAL", SerialConsistency::LocalSerial, 9),
+        ];
+        for (name, level, code) in serial {
+            assert_eq!(SerialConsistency::from_name(name), Some(level));
+            assert_eq!((level.code(), level.name()), (code, name));
+            assert_eq!(level.to_string(), name);
+        }
         assert_eq!(SerialConsistency::from_name("ONE"), None);
-        assert_eq!(SerialConsistency::LocalSerial.code(), 9);
     }
 }

@@ -203,6 +203,8 @@ pub fn patch_stream<S: Sink + ?Sized>(sink: &mut S, frame_start: usize, stream: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
     use alloc::vec::Vec;
 
     #[test]
@@ -231,20 +233,55 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let table: [(u64, u8, HeaderErrorKind); 6] = [
-            (0x8400_0001_08ff_ffff, 0xff, HeaderErrorKind::NegativeLength),
-            (0x8400_0001_5500_0000, 0x04, HeaderErrorKind::UnknownOpcode),
-            (0x0400_0001_0800_0000, 0x04, HeaderErrorKind::NotAResponse),
-            (0x8400_0001_0700_0000, 0x04, HeaderErrorKind::NotAResponse),
-            (0x8600_0001_0800_0000, 0x04, HeaderErrorKind::UnknownVersion),
-            (0x4854_5450_2f31_2e31, 0x20, HeaderErrorKind::UnknownVersion),
+        use HeaderErrorKind::*;
+        let table = [
+            (
+                0x8400_0001_08ff_ffff,
+                0xff,
+                NegativeLength,
+                "negative length -1",
+            ),
+            (
+                0x8400_0001_5500_0000,
+                0x04,
+                UnknownOpcode,
+                "unknown opcode 0x55",
+            ),
+            (
+                0x0400_0001_0800_0000,
+                0x04,
+                NotAResponse,
+                "not a response: version byte 0x04, opcode 0x08",
+            ),
+            (
+                0x8400_0001_0700_0000,
+                0x04,
+                NotAResponse,
+                "not a response: version byte 0x84, opcode 0x07",
+            ),
+            (
+                0x8600_0001_0800_0000,
+                0x04,
+                UnknownVersion,
+                "unknown version byte 0x86",
+            ),
+            (
+                0x4854_0001_2f31_2e31,
+                0x20,
+                UnknownVersion,
+                "unknown version byte 0x48",
+            ),
         ];
-        for (front, last, kind) in table {
+        for (front, last, kind, told) in table {
             let mut bytes = [0; HEADER_LEN];
-            bytes[..8].copy_from_slice(&front.to_be_bytes());
+            bytes[..8].copy_from_slice(&u64::to_be_bytes(front));
             bytes[8] = last;
             let error = FrameHeader::parse_response(bytes).unwrap_err();
             assert_eq!((error.kind, error.bytes), (kind, bytes));
+            assert_eq!(
+                error.to_string(),
+                format!("frame header on stream 1: {told}")
+            );
         }
     }
 

@@ -252,10 +252,32 @@ mod tests {
         assert_eq!((a.first(), a.len(), a.is_empty()), (None, 0, true));
         assert_eq!(map.get("b").unwrap().iter().collect::<Vec<_>>(), ["", "c"]);
         assert_eq!(map.get("c"), None);
+        assert!(!map.get("b").unwrap().is_empty());
         assert_eq!((map.len(), map.iter().count()), (2, 2));
+        assert_eq!(
+            (map.is_empty(), StringMultimap::default().is_empty()),
+            (false, true)
+        );
         for cut in 0..bytes.len() - 1 {
             assert!(StringMultimap::parse(&mut Reader::new(&bytes[..cut]), "map").is_err());
         }
+    }
+
+    #[test]
+    fn a_null_in_a_payload_counts_as_absent() {
+        let bytes = [
+            0, 2, 0, 1, b'a', 0xff, 0xff, 0xff, 0xff, 0, 1, b'b', 0, 0, 0, 1, 7, 99,
+        ];
+        let mut reader = Reader::new(&bytes);
+        let map = BytesMap::parse(&mut reader, "map").unwrap();
+        assert_eq!(reader.rest(), [99]);
+        assert_eq!((map.get("a"), map.get("b")), (None, Some(&[7][..])));
+        assert_eq!(
+            map.into_iter().collect::<Vec<_>>(),
+            [("a", None), ("b", Some(&[7][..]))]
+        );
+        assert_eq!((map.len(), map.is_empty()), (2, false));
+        assert!(BytesMap::default().is_empty());
     }
 
     #[test]

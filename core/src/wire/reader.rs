@@ -349,5 +349,52 @@ mod tests {
         );
     }
 
+    #[test]
+    fn numbers_are_big_endian() {
+        let bytes = [0x80, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 9];
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(reader.long("long"), Ok(-0x7ffe_fdfc_fbfa_f9f9));
+        assert_eq!(reader.byte("byte"), Ok(9));
+        assert!(reader.long("long").is_err());
+    }
+
+    #[test]
+    fn errors_say_what_was_wrong_and_where() {
+        use ParseErrorKind::*;
+        let kinds = [
+            (Truncated { needed: 4, left: 1 }, "needs 4 bytes, 1 left"),
+            (Trailing { extra: 2 }, "2 bytes too many"),
+            (BadLength { len: -7 }, "bad length -7"),
+            (BadCount { count: -8 }, "bad count -8"),
+            (Null, "null"),
+            (NotUtf8, "not UTF-8"),
+            (UnknownCode { code: 0x1f }, "unknown code 0x1f"),
+            (OutOfRange, "out of range"),
+            (TooDeep, "nested too deeply"),
+        ];
+        for (kind, told) in kinds {
+            let error = ParseError {
+                what: "type",
+                at: 6,
+                kind,
+            };
+            assert_eq!(error.to_string(), format!("type at byte 6: {told}"));
+        }
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn sizes_beyond_an_error_are_told_as_the_largest() {
+        for (size, told) in [
+            (usize::MAX, u32::MAX),
+            (1 << 32, u32::MAX),
+            (0xffff_ffff, u32::MAX),
+            (0xffff_fffe, u32::MAX - 1),
+        ] {
+            assert_eq!(clamp(size), told);
+        }
+    }
+
+    use std::format;
     use std::string::ToString;
 }

@@ -115,6 +115,7 @@ impl<const N: usize> fmt::Debug for SmallBuffer<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
 
     #[test]
     fn behaves_like_a_vector_at_every_split() {
@@ -139,5 +140,26 @@ mod tests {
                 assert_eq!((buffer.as_slice(), buffer.len()), (&model[..], model.len()));
             }
         }
+    }
+
+    #[test]
+    fn cleared_it_is_empty_and_stays_where_it_is() {
+        for (content, is_spilled) in [(&b"short"[..], false), (b"longer than eight", true)] {
+            let mut buffer = SmallBuffer::<8>::new();
+            buffer.put(content);
+            buffer.clear();
+            assert_eq!(
+                (buffer.as_slice(), buffer.is_spilled()),
+                (&[][..], is_spilled)
+            );
+        }
+    }
+
+    #[test]
+    fn the_content_does_not_show_when_printed() {
+        let mut buffer = SmallBuffer::<8>::new();
+        buffer.put(b"secret");
+        let shown = format!("{buffer:?}");
+        assert_eq!(shown, "SmallBuffer { len: 6, is_spilled: false }");
     }
 }

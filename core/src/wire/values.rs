@@ -362,6 +362,7 @@ const UNSET: i32 = -2;
 mod tests {
     use super::*;
     use crate::wire::SmallBuffer;
+    use alloc::format;
     use alloc::vec::Vec;
 
     #[test]
@@ -440,5 +441,37 @@ mod tests {
                 .named("p", RawValue::Null)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_value_written_piece_by_piece_gets_its_length() {
+        let mut builder = ValuesBuilder::new(Vec::new());
+        assert!(builder.is_empty());
+        builder
+            .value_with::<EncodeError>(|sink| {
+                sink.put(&[1]);
+                sink.put(&[2, 3]);
+                Ok(())
+            })
+            .unwrap();
+        let failure = EncodeError::new("inner", EncodeErrorKind::NotHere);
+        let failed = builder.value_with(|sink| {
+            sink.put(&[4]);
+            Err(failure)
+        });
+        assert_eq!(failed, Err(failure));
+        builder.null().unwrap();
+        assert_eq!((builder.len(), builder.is_empty()), (2, false));
+        let encoded = builder.finish();
+        let expected = [0, 0, 0, 3, 1, 2, 3, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(encoded.values().as_bytes(), expected);
+    }
+
+    #[test]
+    fn values_do_not_show_when_printed() {
+        let mut builder = ValuesBuilder::new_named(Vec::new());
+        builder.named("p", RawValue::Bytes(b"secret")).unwrap();
+        let shown = format!("{:?}", builder.finish().values());
+        assert_eq!(shown, "Values { count: 1, named: true, bytes: 13 }");
     }
 }

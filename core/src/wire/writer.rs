@@ -295,6 +295,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn lengths_that_do_not_fit_their_field_are_refused() {
@@ -352,5 +353,53 @@ mod tests {
         });
         assert_eq!(result, Err(failure));
         assert_eq!(sink.len(), 8);
+    }
+
+    #[test]
+    fn errors_say_what_does_not_fit_and_why() {
+        use EncodeErrorKind::*;
+        let kinds = [
+            (
+                TooLong {
+                    len: 70_000,
+                    max: 65_535,
+                },
+                "70000 bytes, at most 65535",
+            ),
+            (
+                TooMany {
+                    count: 70_000,
+                    max: 65_535,
+                },
+                "70000, at most 65535",
+            ),
+            (NotInVersion(ProtocolVersion::V3), "not in protocol v3"),
+            (
+                MissingInVersion(ProtocolVersion::V5),
+                "required by protocol v5",
+            ),
+            (NotHere, "not allowed here"),
+        ];
+        for (kind, told) in kinds {
+            let error = EncodeError::new("thing", kind);
+            assert_eq!(error.to_string(), std::format!("thing: {told}"));
+        }
+    }
+
+    /// Through every operation, so that none of an implementation's is left out.
+    fn write(mut sink: impl Sink) {
+        assert!(sink.is_empty());
+        sink.put(b"abcde");
+        sink.patch(1, b"XY");
+        sink.truncate(4);
+        assert_eq!((sink.len(), sink.is_empty()), (4, false));
+    }
+
+    #[test]
+    fn a_borrowed_sink_is_the_sink() {
+        let (mut vector, mut bytes) = (Vec::new(), BytesMut::new());
+        write(&mut vector);
+        write(&mut bytes);
+        assert_eq!((&vector[..], &bytes[..]), (&b"aXYd"[..], &b"aXYd"[..]));
     }
 }

@@ -64,3 +64,19 @@ impl fmt::Debug for AuthSuccess<'_> {
         formatter.write_str("AuthSuccess(..)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn tokens_do_not_show_when_printed() {
+        let token = Some(&b"secret"[..]);
+        assert_eq!(
+            format!("{:?}", AuthChallenge { token }),
+            "AuthChallenge(..)"
+        );
+        assert_eq!(format!("{:?}", AuthSuccess { token }), "AuthSuccess(..)");
+    }
+}

@@ -385,7 +385,8 @@ mod tests {
         else {
             panic!("{ty:?}")
         };
-        assert_eq!((keyspace, name, fields.len()), ("ks", "addr", 2));
+        assert_eq!((keyspace, name), ("ks", "addr"));
+        assert_eq!((fields.len(), fields.is_empty()), (2, false));
         let fields: Vec<_> = fields.iter().map(|(name, ty)| (name, ty.kind())).collect();
         let expected = [
             ("street", TypeOptionKind::Native(0x0d)),
@@ -398,6 +399,24 @@ mod tests {
                 "{cut}"
             );
         }
+    }
+
+    #[test]
+    fn tuples_and_user_types_may_be_empty() {
+        let pair = TypeOption::parse(&mut Reader::new(&[0, 0x31, 0, 2, 0, 9, 0, 0x0d])).unwrap();
+        let TypeOptionKind::Tuple(types) = pair.kind() else {
+            panic!("{pair:?}")
+        };
+        assert_eq!((types.len(), types.is_empty()), (2, false));
+        let kinds: Vec<_> = types.iter().map(|ty| ty.kind()).collect();
+        assert_eq!(
+            kinds,
+            [TypeOptionKind::Native(9), TypeOptionKind::Native(0x0d)]
+        );
+        let unit = TypeOption::parse(&mut Reader::new(&[0, 0x31, 0, 0])).unwrap();
+        assert!(matches!(unit.kind(), TypeOptionKind::Tuple(types) if types.is_empty()));
+        let bare = TypeOption::parse(&mut Reader::new(&[0, 0x30, 0, 0, 0, 0, 0, 0])).unwrap();
+        assert!(matches!(bare.kind(), TypeOptionKind::Udt { fields, .. } if fields.is_empty()));
     }
 
     #[test]
@@ -417,5 +436,32 @@ mod tests {
     fn a_declared_count_is_not_believed() {
         assert!(Columns::parse(&mut Reader::new(&[0, 0, 0, 9]), u32::MAX, false).is_err());
         assert!(TypeOption::parse(&mut Reader::new(&[0, 0x31, 0xff, 0xff, 0, 9])).is_err());
+    }
+
+    #[test]
+    fn the_table_stands_once_in_front_or_at_every_column() {
+        let global = b"\x00\x02ks\x00\x01t\x00\x01a\x00\x09\x00\x01b\x00\x0d!";
+        let each = b"\x00\x02ks\x00\x01t\x00\x01a\x00\x09\x00\x02ks\x00\x01t\x00\x01b\x00\x0d!";
+        for (bytes, table) in [(&global[..], Some(("ks", "t"))), (&each[..], None)] {
+            let mut reader = Reader::new(bytes);
+            let columns = Columns::parse(&mut reader, 2, table.is_some()).unwrap();
+            assert_eq!(reader.rest(), b"!");
+            assert_eq!((columns.len(), columns.is_empty()), (2, false));
+            assert_eq!(columns.global_table(), table);
+            let specs: Vec<_> = columns
+                .into_iter()
+                .map(|column| (column.keyspace, column.table, column.name, column.ty.kind()))
+                .collect();
+            let expected = [
+                ("ks", "t", "a", TypeOptionKind::Native(9)),
+                ("ks", "t", "b", TypeOptionKind::Native(0x0d)),
+            ];
+            assert_eq!(specs, expected);
+        }
+        let none = Columns::parse(&mut Reader::new(&[]), 0, false).unwrap();
+        assert_eq!(
+            (none.len(), none.is_empty(), none.iter().count()),
+            (0, true, 0)
+        );
     }
 }

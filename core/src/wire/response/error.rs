@@ -384,6 +384,8 @@ pub enum RateLimitedOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Consistency;
+    use alloc::string::ToString;
 
     #[test]
     fn the_rate_limit_code_is_the_one_the_connection_agreed() {
@@ -489,5 +491,48 @@ mod tests {
             (error.code, &*error.message),
             (ErrorCode::Invalid, "m\u{fffd}")
         );
+    }
+
+    #[test]
+    fn a_conditional_write_of_unknown_outcome_tells_its_counts() {
+        let body = [0, 0, 0x17, 0, 0, 1, b'm', 0, 8, 0, 0, 0, 1, 0, 0, 0, 2];
+        let dialect = Dialect::plain(ProtocolVersion::V5);
+        let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
+        let detail = ErrorDetail::CasWriteUnknown {
+            consistency: Consistency::Serial.into(),
+            received: 1,
+            required: 2,
+        };
+        assert_eq!(
+            (error.code, error.detail),
+            (ErrorCode::CasWriteUnknown, detail)
+        );
+    }
+
+    #[test]
+    fn write_types_have_the_specification_s_names_and_others_keep_theirs() {
+        let names = [
+            "SIMPLE",
+            "BATCH",
+            "UNLOGGED_BATCH",
+            "COUNTER",
+            "BATCH_LOG",
+            "CAS",
+            "VIEW",
+            "CDC",
+        ];
+        for name in names {
+            let write_type = WriteType::from_name(name);
+            assert!(!matches!(write_type, WriteType::Other(_)), "{name}");
+            assert_eq!(
+                (write_type.name(), write_type.to_string().as_str()),
+                (name, name)
+            );
+        }
+        assert_eq!(
+            WriteType::from_name("PAXOS"),
+            WriteType::Other("PAXOS".into())
+        );
+        assert_eq!(WriteType::from_name("PAXOS").to_string(), "PAXOS");
     }
 }

@@ -139,6 +139,7 @@ impl fmt::Display for ErrorCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn numbers_and_codes_match_and_unknown_ones_are_kept() {
@@ -149,5 +150,20 @@ mod tests {
         assert_eq!(ErrorCode::from_number(0x2500), ErrorCode::Unprepared);
         assert_eq!(ErrorCode::from_number(0x4321), ErrorCode::Other(0x4321));
         assert_eq!(ErrorCode::RateLimit.number(), None);
+    }
+
+    #[test]
+    fn the_specification_s_names_are_printed_with_their_numbers() {
+        let printed = [
+            (0x0000, "SERVER_ERROR (0x0000)"),
+            (0x000a, "PROTOCOL_ERROR (0x000a)"),
+            (0x1001, "OVERLOADED (0x1001)"),
+            (0x2500, "UNPREPARED (0x2500)"),
+            (0x4321, "UNKNOWN (0x4321)"),
+        ];
+        for (number, expected) in printed {
+            assert_eq!(ErrorCode::from_number(number).to_string(), expected);
+        }
+        assert_eq!(ErrorCode::RateLimit.to_string(), "RATE_LIMIT");
     }
 }
