@@ -158,6 +158,10 @@ mod tests {
             (Vec::from([2, 3, 1]), 3)
         );
         assert_eq!(reader.rest(), [99]);
+        assert_eq!(
+            (indexes.is_empty(), KeyIndexes::default().is_empty()),
+            (false, true)
+        );
         let error = KeyIndexes::parse(&mut Reader::new(&bytes), 3).unwrap_err();
         assert_eq!((error.kind, error.at), (ParseErrorKind::OutOfRange, 6));
         assert!(KeyIndexes::parse(&mut Reader::new(&[0x7f, 0xff, 0xff, 0xff]), 4).is_err());

@@ -387,4 +387,35 @@ mod tests {
         let foreign = RowsBuffer::new(&Bytes::new(), rows.content);
         assert!(foreign.content().iter().next().unwrap().is_err());
     }
+
+    #[test]
+    fn the_global_bit_alone_says_where_the_table_stands() {
+        let front = |flags: u8| [0, 0, 0, flags, 0, 0, 0, 1];
+        let column = b"\x00\x02ks\x00\x01t\x00\x01a\x00\x09\x00\x00\x00\x00";
+        // One column reads the same either way but for where its table is kept.
+        for (flags, global) in [(0, None), (1, Some(("ks", "t")))] {
+            let body = [&front(flags)[..], column].concat();
+            let rows = Rows::parse(&mut Reader::new(&body)).unwrap();
+            let columns = rows.metadata.columns.unwrap();
+            assert_eq!(columns.global_table(), global);
+            assert_eq!(columns.iter().next().unwrap().name, "a");
+        }
+    }
+
+    #[test]
+    fn rows_know_their_number_of_cells() {
+        let bytes = [0, 0, 0, 1, 7, 0xff, 0xff, 0xff, 0xff];
+        let row = RowsContent::new(2, 1, &bytes).unwrap().iter().next();
+        let row = row.unwrap().unwrap();
+        assert_eq!(
+            (row.len(), row.is_empty(), row.cells().count()),
+            (2, false, 2)
+        );
+        let empty = RowsContent::new(0, 1, &[0; 4]).unwrap().iter().next();
+        let empty = empty.unwrap().unwrap();
+        assert_eq!(
+            (empty.len(), empty.is_empty(), empty.cells().count()),
+            (0, true, 0)
+        );
+    }
 }
