@@ -168,20 +168,25 @@ fn server_facts(error: &Error) -> (Option<i32>, Option<(&'static str, bool)>) {
     let Some(server) = error.server() else {
         return (None, None);
     };
-    let rate_limit = match &server.detail {
+    match &server.detail {
+        // Its number is what the node told the connection, not one of the protocol.
         ErrorDetail::RateLimit {
+            number,
             operation,
             rejected_by_coordinator,
-        } => Some((operation_name(*operation), *rejected_by_coordinator)),
-        _ => None,
-    };
-    (server.code.number(), rate_limit)
+        } => {
+            let rate_limit = (operation_name(*operation), *rejected_by_coordinator);
+            (Some(*number), Some(rate_limit))
+        }
+        _ => (server.code.number(), None),
+    }
 }
 
 fn operation_name(operation: RateLimitedOperation) -> &'static str {
     match operation {
         RateLimitedOperation::Read => "read",
-        _ => "write",
+        RateLimitedOperation::Write => "write",
+        _ => "other",
     }
 }
 

@@ -358,7 +358,7 @@ fn errors_tell_what_the_server_told() {
         json_lines(&ended.stderr).remove(0)["error"].take()
     };
     for (name, code, applied) in [
-        ("rate_limit", Value::Null, "no"),
+        ("rate_limit", json!(0xf000), "no"),
         ("write_timeout", json!(0x1100), "unknown"),
         ("unavailable", json!(0x1000), "no"),
         ("unauthorized", json!(0x2100), "no"),

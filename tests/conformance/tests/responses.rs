@@ -455,6 +455,7 @@ fn errors_have_a_code_a_message_and_facts() {
             "rate limit",
             ErrorCode::RateLimit,
             ErrorDetail::RateLimit {
+                number: 0xf000,
                 operation: RateLimitedOperation::Write,
                 rejected_by_coordinator: false,
             },

@@ -30,6 +30,9 @@
 //! | P1 | nodes without the extension | `tests/scenario/tests/cases/metadata.rs` | `a_node_without_ids_changes_nothing_for_those_that_have_them` |
 //! | P3 | no result metadata | `tests/scenario/tests/cases/prepared.rs` | `rows_of_a_statement_prepared_without_metadata_are_read` |
 //! | P3 | skip flag afresh | `tests/scenario/tests/cases/prepared.rs` | `the_skip_flag_is_worked_out_afresh_after_preparing_again` |
+//! | P5 | one statement lost | `tests/scenario/tests/cases/batches.rs` | `a_batch_whose_statement_was_lost_is_sent_again_as_it_was` |
+//! | P5 | two lost in turn | `tests/scenario/tests/cases/batches.rs` | `lost_statements_are_given_back_one_after_the_other` |
+//! | P5 | bounded | `tests/scenario/tests/cases/batches.rs` | `a_node_that_forgets_for_ever_is_asked_once_for_each_statement` |
 //! | P7 | key order | `tests/scenario/tests/cases/prepared.rs` | `the_key_is_built_in_key_order_and_values_travel_in_bind_order` |
 //! | P7 | one component | `tests/scenario/tests/cases/prepared.rs` | `a_single_component_stands_by_itself` |
 //! | P7 | no key, NULL, UNSET | `tests/scenario/tests/cases/prepared.rs` | `without_a_whole_key_requests_are_not_routed` |
@@ -39,6 +42,8 @@
 //! | G1 | single page | `tests/scenario/tests/cases/paging.rs` | `a_single_empty_page_is_not_the_end` |
 //! | G1 | cancellation | `tests/scenario/tests/cases/paging.rs` | `reading_can_be_given_up_and_taken_up_between_pages` |
 //! | G1 | ten thousand pages | `tests/scenario/tests/memory.rs` | `ten_thousand_empty_pages_need_no_growing_memory` |
+//! | G3 | other columns | `tests/scenario/tests/cases/paging.rs` | `a_page_with_other_columns_is_read_by_them_or_refused` |
+//! | G3 | with ids of columns | `tests/scenario/tests/cases/metadata.rs` | `the_page_after_alter_has_the_new_columns` |
 //! | S1 | tokens | `core/src/routing/murmur3.rs` | `hashes_published_keys_in_any_split` |
 //! | S1 | shards | `core/src/routing/shard.rs` | `tokens_have_the_published_shards` |
 //! | S3 | source ports | `core/src/routing/shard.rs` | `narrow_ranges_have_the_ports_they_have` |
@@ -69,6 +74,10 @@
 //! | L1 | delays and spread | `core/src/cluster/reconnect.rs` | `pools_that_failed_together_spread` |
 //! | L4 | one node | `tests/scenario/tests/cases/retries.rs` | `the_only_node_is_not_hammered` |
 //! | L4 | three nodes | `tests/scenario/tests/cases/retries.rs` | `each_overloaded_node_is_asked_once_at_most` |
+//! | E1 | the error as told | `tests/scenario/tests/cases/rate_limits.rs` | `the_error_is_read_by_the_code_that_was_offered` |
+//! | E1 | codes of two nodes | `tests/scenario/tests/cases/rate_limits.rs` | `each_connection_has_a_code_of_its_own` |
+//! | E1 | one request | `tests/scenario/tests/cases/rate_limits.rs` | `a_limited_request_is_sent_once` |
+//! | E1 | offered only | `tests/scenario/tests/cases/rate_limits.rs` | `the_extension_is_asked_for_where_it_is_offered` |
 //! | E5 | not repeated | `tests/scenario/tests/cases/retries.rs` | `a_write_that_may_have_happened_is_not_repeated` |
 //! | E5 | repeated once | `tests/scenario/tests/cases/retries.rs` | `what_was_not_applied_or_may_be_applied_twice_is_repeated_once` |
 //! | E5 | rules | `core/src/exec/retry.rs` | `server_errors` |

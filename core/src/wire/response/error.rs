@@ -35,7 +35,7 @@ impl ServerError {
         };
         let message = String::from_utf8_lossy(reader.short_bytes("error message")?);
         let message = message.into_owned().into_boxed_str();
-        let detail = ErrorDetail::parse(dialect.version, code, reader)?;
+        let detail = ErrorDetail::parse(dialect.version, code, number, reader)?;
         Ok(Self {
             code,
             message,
@@ -149,6 +149,8 @@ pub enum ErrorDetail {
     },
     /// With [`ErrorCode::RateLimit`].
     RateLimit {
+        /// The number of the error, which each node chooses for itself.
+        number: i32,
         /// What was limited.
         operation: RateLimitedOperation,
         /// Whether the coordinator refused, rather than the replicas.
@@ -160,6 +162,7 @@ impl ErrorDetail {
     fn parse(
         version: ProtocolVersion,
         code: ErrorCode,
+        number: i32,
         reader: &mut Reader<'_>,
     ) -> Result<Self, ParseError> {
         Ok(match code {
@@ -246,6 +249,7 @@ impl ErrorDetail {
                 id: reader.short_bytes("unknown prepared id")?.into(),
             },
             ErrorCode::RateLimit => Self::RateLimit {
+                number,
                 operation: match reader.byte("limited operation")? {
                     0 => RateLimitedOperation::Read,
                     1 => RateLimitedOperation::Write,
@@ -401,6 +405,7 @@ mod tests {
         assert_eq!(error.code, ErrorCode::RateLimit);
         let operation = RateLimitedOperation::Write;
         let detail = ErrorDetail::RateLimit {
+            number: 0xf000,
             operation,
             rejected_by_coordinator: false,
         };

@@ -96,7 +96,10 @@ fn changed_metadata_is_kept_with_its_id() {
         ("prepared, conditional insert without extensions", &without),
     ] {
         let statement = prepared(name, learned_on);
-        statement.handle_rows(rows.metadata.new_metadata_id, &columns);
+        let (asked, new_id) = (statement.result(), rows.metadata.new_metadata_id);
+        statement.handle_rows(&asked, &without, new_id, &columns);
+        assert_eq!(*statement.result(), *asked, "{name}: a node without ids");
+        statement.handle_rows(&asked, &with, new_id, &columns);
         let shape = statement.result();
         assert_eq!(shape.metadata_id.as_deref(), Some(&id[..]), "{name}");
         assert_eq!(shape.columns, columns);

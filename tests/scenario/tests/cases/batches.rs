@@ -136,6 +136,43 @@ fn a_batch_can_be_filled_again() {
     });
 }
 
+/// Case P5: only the statement that is named is prepared, and the batch is the same again.
+#[test]
+fn a_batch_whose_statement_was_lost_is_sent_again_as_it_was() {
+    let named = "INSERT INTO k.t (p) VALUES (?)";
+    let prepared = "00000004 0001aa 00000001 00000001 00000001 0000 00016b 000174 000170 0009 \
+                    00000004 00000000";
+    // Two statements and the consistency; flags, serial consistency and timestamp behind.
+    let expected = "00 0002 01 0001aa 0001 00000004 00000001 00 0000001e \
+                    494e5345525420494e544f206b2e74202870292056414c554553202832290000 0001 \
+                    30 0009 00060a24181e4000";
+    play(move |scene| async move {
+        let (session, mut peer) = scene.connect(scene.config()).await;
+        let prepared = frame(&hex(prepared));
+        let insert = scene.prepare(&session, &mut peer, named, &prepared).await;
+        let mut batch = Batch::logged()
+            .with_consistency(Consistency::One)
+            .with_timestamp(1_700_000_000_000_000);
+        batch.push(&insert, (1,)).expect("fits");
+        batch
+            .push_text("INSERT INTO k.t (p) VALUES (2)")
+            .expect("fits");
+        let call = scene.batch(&session, &batch);
+        let first = peer.request().await;
+        assert_eq!((first.opcode, &first.body), (BATCH, &hex(expected)));
+        peer.answer(&first, &unprepared(0xaa));
+        let request = peer.request().await;
+        assert_eq!((request.opcode, request.statement()), (PREPARE, named));
+        peer.answer(&request, &prepared);
+        let again = peer.request().await;
+        assert_eq!((again.opcode, &again.body), (BATCH, &first.body));
+        peer.answer(&again, VOID);
+        assert!(!call.await.expect("VOID").is_rows());
+        scene.turn().await;
+        assert!(!peer.has_request());
+    });
+}
+
 #[test]
 fn lost_statements_are_given_back_one_after_the_other() {
     play(|scene| async move {

@@ -7,6 +7,7 @@ mod metadata;
 mod paging;
 mod parameters;
 mod prepared;
+mod rate_limits;
 mod retries;
 mod sockets;
 mod streams;

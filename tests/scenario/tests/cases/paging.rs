@@ -4,8 +4,10 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 
-use messina_core::drive::Statement;
+use messina_core::drive::{QueryResult, Statement};
+use messina_core::error::{DecodeFailure, ErrorKind};
 use messina_core::exec::paging::{Paging, PagingState};
+use messina_core::types::{CqlValue, RowError};
 use messina_scenario::play;
 
 use super::support::{SELECT, value};
@@ -94,6 +96,50 @@ fn a_single_empty_page_is_not_the_end() {
             let page = call.await.expect("a page");
             assert_eq!(page.paging_state(), None);
             assert_eq!(value(Ok(page)), 5);
+        }
+    });
+}
+
+/// Rows (a int, d int): (1, 2), and more follow, state 01.
+const TWO_INTS: &str = "840000010800000035000000020000000300000002000000010100016b0001740001610009\
+                        00016400090000000100000004000000010000000400000002";
+/// Rows (a int, d blob): (1, 01).
+const INT_AND_BLOB: &str = "84000002080000002d00000002000000010000000200016b00017400016100090001640003\
+                            0000000100000004000000010000000101";
+
+/// Case G3: each page has columns of its own.
+#[test]
+fn a_page_with_other_columns_is_read_by_them_or_refused() {
+    play(|scene| async move {
+        let (session, mut peer) = scene.connect(scene.config()).await;
+        let prepared = scene.prepare(&session, &mut peer, SELECT, PREPARED).await;
+        let call = scene.call(async move {
+            let mut pager = session.pages(&prepared, ()).expect("no values");
+            let mut pages = Vec::new();
+            while let Some(page) = pager.next_page().await.expect("a page") {
+                pages.push(page);
+            }
+            pages
+        });
+        for page in [TWO_INTS, INT_AND_BLOB] {
+            let request = peer.request().await;
+            peer.answer(&request, page);
+        }
+        let pages = call.await;
+        let typed = |page: &QueryResult| page.single_row::<(i32, i32)>();
+        assert_eq!(typed(&pages[0]).expect("two ints"), (1, 2));
+        let error = typed(&pages[1]).expect_err("d is a blob");
+        assert_eq!(error.kind(), ErrorKind::Decode(DecodeFailure::Value));
+        let Some(RowError::Column { index: 1, name, .. }) = error.row_error() else {
+            panic!("{error:?}");
+        };
+        assert_eq!(&**name, "d");
+
+        let (one, two) = (CqlValue::Int(1), CqlValue::Int(2));
+        let blob = CqlValue::Blob(vec![1]);
+        for (page, row) in pages.iter().zip([[one.clone(), two], [one, blob]]) {
+            let found: Vec<CqlValue> = page.single_row().expect("a row");
+            assert_eq!(found, row);
         }
     });
 }
