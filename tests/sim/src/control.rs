@@ -13,6 +13,7 @@
 //! | `split`, `merge` | `keyspace`, `table`, `tablet` or `token` |
 //! | `kill`, `start` | `node` |
 //! | `delay` | `node`, `ms` for each answer from now on |
+//! | `gather` | `count` answers wait for each other from now on (0: none), `ms` at most |
 //! | `drop` | `node`, `count` requests (1) get no answer |
 //! | `fail_next` | `node`, `error` by name, `message`, `count` (1) |
 //! | `warn_next` | `node`, `warning`, `count` (1) |
@@ -188,6 +189,10 @@ fn run(cluster: &mut Cluster, command: &Command) -> Result<Map<String, Value>> {
             let micros = command.number("ms")?.saturating_mul(1000);
             cluster.set_delay(command.index("node")?, micros)?;
         }
+        "gather" => {
+            let micros = command.number("ms")?.saturating_mul(1000);
+            cluster.gather(command.number("count")?, micros);
+        }
         "drop" => cluster.drop_next(command.index("node")?, command.count()?)?,
         "fail_next" => {
             let name = command.text("error")?;
@@ -252,6 +257,7 @@ fn node(node: &NodeStats) -> Value {
     fields["errors"] = node.errors.into();
     fields["unprepared"] = node.unprepared.into();
     fields["payloads"] = node.payloads.into();
+    fields["payload_bytes"] = node.payload_bytes.into();
     let tables = node
         .tables
         .iter()
@@ -305,6 +311,8 @@ mod tests {
             (r#"{"cmd":"start","node":1}"#, true),
             (r#"{"cmd":"kill","node":3}"#, false),
             (r#"{"cmd":"delay","node":0,"ms":5}"#, true),
+            (r#"{"cmd":"gather","count":2,"ms":5}"#, true),
+            (r#"{"cmd":"gather","count":0}"#, false),
             (r#"{"cmd":"drop","node":0}"#, true),
             (
                 r#"{"cmd":"fail_next","node":0,"error":"overloaded","count":2}"#,

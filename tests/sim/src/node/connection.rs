@@ -311,6 +311,14 @@ impl Connection {
         out
     }
 
+    /// Whether anything was held back that now is not.
+    pub(crate) fn let_go(&mut self, now: i64) -> bool {
+        for (due, _) in &mut self.delayed {
+            *due = now;
+        }
+        !self.delayed.is_empty()
+    }
+
     pub(crate) fn next_output_at(&self) -> Option<i64> {
         self.delayed.iter().map(|(due, _)| *due).min()
     }

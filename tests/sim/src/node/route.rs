@@ -125,6 +125,7 @@ impl Cluster {
         } else {
             &route.replicas
         };
+        self.gather.mark();
         let at = caller.at();
         let at_node = owners.iter().any(|owner| owner.node == at.node);
         let Some(node) = self.nodes.get_mut(caller.node) else {

@@ -59,6 +59,9 @@ impl Cluster {
                 connection.push_schema_event(&event);
             }
         }
+        if let Some(wait) = self.gather.take_wait() {
+            connection.set_clock(now, wait);
+        }
         if core::mem::take(&mut self.silent) {
             return;
         }
@@ -67,10 +70,11 @@ impl Cluster {
             Ok(mut reply) => {
                 response_len = reply.body.as_slice().len();
                 reply.trace = trace;
-                if reply.payload.is_some()
+                if let Some(payload) = &reply.payload
                     && let Some(node) = self.nodes.get_mut(connection.node)
                 {
                     node.stats.payloads += 1;
+                    node.stats.payload_bytes += payload.wire_len();
                 }
                 reply.push(connection, header.stream);
             }

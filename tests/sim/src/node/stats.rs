@@ -59,6 +59,8 @@ pub struct NodeStats {
     pub unprepared: u64,
     /// Routing payloads sent.
     pub payloads: u64,
+    /// Bytes that these added to their answers.
+    pub payload_bytes: u64,
     /// Classified requests by `keyspace.table`.
     pub tables: BTreeMap<String, Counters>,
 }

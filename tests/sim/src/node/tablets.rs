@@ -198,6 +198,13 @@ pub(crate) struct Payload {
     pub(crate) value: Vec<u8>,
 }
 
+impl Payload {
+    /// Bytes of a map with this alone: its count, a string, and bytes with their length.
+    pub(crate) fn wire_len(&self) -> u64 {
+        (2 + 2 + self.key.len() + 4 + self.value.len()) as u64
+    }
+}
+
 /// What the payload rule looks at, besides the tablet itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {

@@ -153,6 +153,39 @@ fn delayed_replies_come_when_they_are_due() {
 }
 
 #[test]
+fn gathered_answers_go_together_or_when_they_are_due() {
+    let mut sim = Sim::with_tables(TabletsMode::V2);
+    let (first, second) = (sim.connect(0, 0, &[]), sim.connect(1, 1, &[]));
+    let request = support_query("SELECT v FROM ks.t WHERE pk = 1");
+    sim.cluster.gather(2, 5_000);
+    sim.ok(first, "SELECT key FROM system.local");
+    assert!(sim.feed(first, &request).is_empty());
+    sim.cluster.take_touched();
+    assert!(!sim.feed(second, &request).is_empty());
+    assert!(sim.cluster.take_touched().contains(&first));
+    assert!(!sim.cluster.take_output(first, sim.now).is_empty());
+    // The next one has nobody to wait with.
+    assert!(sim.feed(first, &request).is_empty());
+    assert_eq!(sim.cluster.next_output_at(first), Some(sim.now + 5_000));
+    assert!(!sim.cluster.take_output(first, sim.now + 5_000).is_empty());
+    sim.cluster.gather(0, 5_000);
+    sim.ok(first, "SELECT v FROM ks.t WHERE pk = 1");
+}
+
+#[test]
+fn bytes_are_counted_with_those_of_routing() {
+    let mut sim = Sim::with_tables(TabletsMode::V1);
+    let id = sim.connect(0, 0, &[]);
+    sim.cluster.reset_stats();
+    let request = support_query("SELECT key FROM system.local");
+    let answer = sim.feed(id, &request);
+    let stats = &sim.cluster.stats().nodes[0];
+    assert_eq!(stats.bytes_received, request.len() as u64);
+    assert_eq!(stats.bytes_sent, answer.len() as u64);
+    assert_eq!((stats.payloads, stats.payload_bytes), (0, 0));
+}
+
+#[test]
 fn odd_nodes_show_in_peers_and_own_nothing() {
     let mut options = Options::uniform(4, 2);
     options.nodes[1].joining = true;

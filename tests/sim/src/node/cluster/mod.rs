@@ -5,6 +5,7 @@
 //! [`Cluster::take_touched`].
 
 mod faults;
+mod gather;
 mod placement;
 
 use core::cell::Cell;
@@ -87,6 +88,7 @@ pub struct Cluster {
     pub(crate) own_events: Vec<super::execute::SchemaChange>,
     /// The request being served gets no answer.
     pub(crate) silent: bool,
+    pub(crate) gather: gather::Gather,
     /// The connection whose statement is being executed.
     pub(crate) serving: Option<system::Client>,
     pub(crate) traces: Traces,
@@ -138,6 +140,7 @@ impl Cluster {
             touched: Vec::new(),
             own_events: Vec::new(),
             silent: false,
+            gather: gather::Gather::default(),
             serving: None,
             traces: Traces::default(),
             rates: RateCounters::default(),
@@ -227,6 +230,7 @@ impl Cluster {
         }
         connection.compact();
         self.connections.insert(id.0, connection);
+        self.let_go_gathered(now);
     }
 
     /// Bytes for the client that are due at `now`.
