@@ -6,6 +6,7 @@
 //! - [`foreign`] runs foreign drivers through one scenario and judges what they saw; [`python`] and
 //!   [`javascript`] keep the packages of two of them.
 //! - [`airports`] reads a data file that comes with the Python packages.
+//! - [`mod@compare`] lets three drivers do the same work and counts what it costs the servers.
 //! - [`command`] runs the `messina` command from outside, as a person would.
 //! - [`mod@slice`] is what CI runs: our command and our driver against Cassandra, foreign drivers
 //!   against `messina sim`, each judged by the other side.
@@ -21,6 +22,7 @@ pub mod airports;
 pub mod capture;
 pub mod cassandra;
 pub mod command;
+pub mod compare;
 pub mod foreign;
 pub mod javascript;
 pub mod maven;

@@ -42,6 +42,8 @@ enum Task {
     Foreign(ForeignArguments),
     /// Our command against Cassandra, foreign drivers against `messina sim`.
     Slice(SliceArguments),
+    /// Of the slice, only the same workload by our driver and by others.
+    Compare(CompareArguments),
 }
 
 #[derive(Debug, Args)]
@@ -112,6 +114,13 @@ struct SliceArguments {
     only: Option<Half>,
 }
 
+#[derive(Debug, Args)]
+struct CompareArguments {
+    /// A `messina` command that is built already; cargo builds one if not given.
+    #[arg(long)]
+    messina: Option<PathBuf>,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Half {
     Cassandra,
@@ -142,6 +151,7 @@ fn run(arguments: Arguments) -> Result<bool> {
             Ok(true)
         }
         Task::Foreign(arguments) => foreign(&target, &arguments),
+        Task::Compare(arguments) => Ok(slice::compare(&target, arguments.messina)),
         Task::Slice(arguments) => {
             let mut settings = slice::Settings::default();
             settings.messina = arguments.messina;

@@ -11,6 +11,8 @@ mod foreign_driver;
 mod our_command;
 mod our_driver;
 
+pub(crate) use doubles::mix;
+
 use core::time::Duration;
 use std::path::PathBuf;
 
@@ -20,6 +22,7 @@ use self::foreign_driver::Strangers;
 use crate::{
     cassandra::{Cassandra, Options},
     command::Messina,
+    compare,
     foreign::{Call, Driver, Programs, Scenario, Visits},
     maven::{self, Jars},
     probe,
@@ -76,9 +79,31 @@ pub fn run(target: &Target, settings: &Settings) -> bool {
         }
         if wants(Half::Foreign) {
             strangers.meet_simulator(&mut report, &mut visits, &messina);
+            let programs = &strangers.programs;
+            visits.compare(&compare::run(&mut report, target, &messina, programs));
         }
         report.part("what the foreign drivers did");
         report::say(&visits);
+        report.step("the same for machines", || {
+            Ok(((), visits.write(target)?.display().to_string()))
+        });
+    }
+    report.close()
+}
+
+/// Our driver's comparison with others, by itself.
+#[must_use]
+pub fn compare(target: &Target, messina: Option<PathBuf>) -> bool {
+    let mut report = Report::default();
+    report.part("set-up");
+    let settings = Settings {
+        messina,
+        only: None,
+    };
+    if let Some((messina, _, strangers)) = set_up(target, &settings, &mut report) {
+        let mut visits = Visits::default();
+        let programs = &strangers.programs;
+        visits.compare(&compare::run(&mut report, target, &messina, programs));
         report.step("the same for machines", || {
             Ok(((), visits.write(target)?.display().to_string()))
         });

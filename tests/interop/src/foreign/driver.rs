@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::scenario::scenario_file;
@@ -104,6 +104,18 @@ impl Programs {
             javascript: JavaScript::prepare(target)?,
             rust: build(target)?,
         })
+    }
+
+    /// The program that lets a driver do the workload of the comparison.
+    ///
+    /// # Errors
+    /// Fails when there is none.
+    pub fn comparing(&self, driver: Driver) -> Result<Command> {
+        match driver {
+            Driver::Python => Ok(self.python.script("compare.py")),
+            Driver::Rust => Ok(Command::new(self.rust.with_file_name("compare-scylla"))),
+            Driver::JavaScript => bail!("it knows no tablets"),
+        }
     }
 
     /// Runs a driver's program through the scenario.

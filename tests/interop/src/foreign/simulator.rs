@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::driver::Call;
 use crate::{
@@ -22,9 +22,9 @@ use crate::{
 };
 
 /// Nodes of the simulated cluster.
-pub(super) const NODES: u8 = 3;
+pub(super) const NODES: u8 = Simulator::NODES;
 /// Shards of each.
-pub(super) const SHARDS: u32 = 4;
+pub(super) const SHARDS: u32 = Simulator::SHARDS;
 
 /// What the simulated cluster offers, named as in the scenario.
 #[derive(Debug, Clone)]
@@ -42,20 +42,30 @@ impl Offer {
     /// Every kind of cluster that drivers meet.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let offer = |cluster, arguments| Self {
-            cluster,
-            arguments,
-            credentials: None,
-        };
+        let offer = Self::new;
         let mut login = offer("login", &["--tablets", "v2"]);
         login.credentials = Some(Credentials::new("stranger", "the-Password-4711"));
         vec![
             offer("v1", &["--tablets", "v1"]),
-            offer("v2", &["--tablets", "v2"]),
+            Self::v2(),
             offer("plain", &["--plain"]),
             offer("tls", &["--tablets", "v2", "--tls"]),
             login,
         ]
+    }
+
+    /// Tablets of version 2.
+    #[must_use]
+    pub fn v2() -> Self {
+        Self::new("v2", &["--tablets", "v2"])
+    }
+
+    fn new(cluster: &'static str, arguments: &'static [&'static str]) -> Self {
+        Self {
+            cluster,
+            arguments,
+            credentials: None,
+        }
     }
 }
 
@@ -70,6 +80,11 @@ pub struct Simulator {
 }
 
 impl Simulator {
+    /// Nodes of the cluster.
+    pub const NODES: u8 = 3;
+    /// Shards of each.
+    pub const SHARDS: u32 = 4;
+
     /// Starts one and waits until it is ready; it writes into `folder`.
     ///
     /// # Errors
@@ -147,15 +162,23 @@ impl Simulator {
     /// # Errors
     /// Fails when the control port does not answer.
     pub fn stats(&self) -> Result<Value> {
+        self.control(&json!({ "cmd": "stats" }))
+    }
+
+    /// One command of the control port and its answer.
+    ///
+    /// # Errors
+    /// Fails when the control port does not answer or refuses.
+    pub fn control(&self, command: &Value) -> Result<Value> {
         let limit = Duration::from_secs(10);
         let mut stream = TcpStream::connect(&self.control).context("no control port")?;
         stream.set_read_timeout(Some(limit))?;
-        stream.write_all(b"{\"cmd\":\"stats\"}\n")?;
+        stream.write_all(format!("{command}\n").as_bytes())?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
-        let stats: Value = serde_json::from_str(&line).context("the counters are no JSON")?;
-        ensure!(stats["ok"] == true, "the control port says {stats}");
-        Ok(stats)
+        let answer: Value = serde_json::from_str(&line).context("the answer is no JSON")?;
+        ensure!(answer["ok"] == true, "the control port says {answer}");
+        Ok(answer)
     }
 
     /// The end of what it printed.

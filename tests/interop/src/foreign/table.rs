@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::judge::{Shares, Visit};
-use crate::target::Target;
+use crate::{compare::Comparison, target::Target};
 
 /// The visits so far, shown as a table.
 pub struct Visits {
@@ -46,7 +46,14 @@ impl Visits {
         ]);
     }
 
-    /// Writes `report.json` into the harness's folder, a line for each visit.
+    /// Adds the lines of a comparison to the file.
+    pub fn compare(&mut self, comparison: &Comparison) {
+        let lines = comparison.to_json().map(|line| line.to_string());
+        self.lines.extend(lines);
+    }
+
+    /// Writes `report.json` into the harness's folder, a line for each visit
+    /// and for each driver and part of a comparison.
     ///
     /// # Errors
     /// Fails when it cannot be written.

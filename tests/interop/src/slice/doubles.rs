@@ -63,7 +63,7 @@ pub(super) fn differences(wrote: &[Vec<Value>], read: &[Vec<Value>]) -> Vec<Stri
 }
 
 /// A step of the SplitMix64 generator.
-pub(super) fn mix(state: u64) -> u64 {
+pub(crate) fn mix(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
