@@ -322,17 +322,17 @@ impl Error {
     }
 
     /// The request that could not be written, for [`EncodeFailure::Request`].
-    pub fn encode_error(&self) -> Option<EncodeError> {
+    pub fn encode_error(&self) -> Option<&EncodeError> {
         match self.detail.as_deref() {
-            Some(Detail::Encode(error)) => Some(*error),
+            Some(Detail::Encode(error)) => Some(error),
             _ => None,
         }
     }
 
     /// The response that could not be read, for [`DecodeFailure::Response`].
-    pub fn parse_error(&self) -> Option<ParseError> {
+    pub fn parse_error(&self) -> Option<&ParseError> {
         match self.detail.as_deref() {
-            Some(Detail::Parse(error)) => Some(*error),
+            Some(Detail::Parse(error)) => Some(error),
             _ => None,
         }
     }

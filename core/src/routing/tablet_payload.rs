@@ -103,7 +103,7 @@ fn field<T, const N: usize>(
 const REPLICA_LEN: usize = 32;
 
 /// Why a payload was not understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PayloadError {
     /// The bytes end too early or too late, or a length cannot be.

@@ -24,11 +24,7 @@ pub(super) fn parse(text: &str, depth_left: usize) -> Result<ColumnType, ParseEr
         Err(Stop::TooDeep) => ParseErrorKind::TooDeep,
         Err(Stop::BadDimension) => ParseErrorKind::OutOfRange,
     };
-    Err(ParseError {
-        what: "class of custom type",
-        at: 0,
-        kind,
-    })
+    Err(ParseError::new("class of custom type", 0, kind))
 }
 
 /// Why a text is no known type.

@@ -109,11 +109,7 @@ impl ColumnType {
 
     fn parse_within(option: TypeOption<'_>, depth_left: usize) -> Result<Self, ParseError> {
         let Some(depth_left) = depth_left.checked_sub(1) else {
-            return Err(ParseError {
-                what: "type",
-                at: 0,
-                kind: ParseErrorKind::TooDeep,
-            });
+            return Err(ParseError::new("type", 0, ParseErrorKind::TooDeep));
         };
         Ok(match option.kind() {
             TypeOptionKind::Native(number) => Self::from_number(number),

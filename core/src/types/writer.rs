@@ -133,10 +133,7 @@ impl ValueContent<'_> {
     pub fn put_count(&mut self, count: usize) -> Result<(), EncodeValueError> {
         let fits = i32::try_from(count).map_err(|_| {
             let max = i32::MAX.unsigned_abs();
-            EncodeError {
-                what: "collection",
-                kind: EncodeErrorKind::TooMany { count, max },
-            }
+            EncodeError::new("collection", EncodeErrorKind::TooMany { count, max })
         })?;
         self.sink.put_int(fits);
         Ok(())
@@ -177,10 +174,7 @@ fn put_vint_length(sink: &mut dyn Sink, len: usize) {
 }
 
 fn not_here(what: &'static str) -> EncodeValueError {
-    EncodeValueError::Encode(EncodeError {
-        what,
-        kind: EncodeErrorKind::NotHere,
-    })
+    EncodeValueError::Encode(EncodeError::new(what, EncodeErrorKind::NotHere))
 }
 
 #[cfg(test)]

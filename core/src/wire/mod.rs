@@ -46,11 +46,13 @@ pub use header::{FrameHeader, HEADER_LEN, HeaderError, HeaderErrorKind, patch_st
 pub use primitives::{
     BytesMap, BytesMapIter, StringList, StringListIter, StringMultimap, StringMultimapIter,
 };
-pub use reader::{ParseError, ParseErrorKind, Reader};
+pub use reader::{ParseError, ParseErrorKind, ParseFacts, Reader};
 pub use small_buffer::SmallBuffer;
 pub(crate) use values::IsUnset;
 pub use values::{EncodedValues, RawValue, Values, ValuesBuilder, ValuesIter};
-pub use writer::{EncodeError, EncodeErrorKind, Sink, int_length, length_prefixed, short_length};
+pub use writer::{
+    EncodeError, EncodeErrorKind, EncodeFacts, Sink, int_length, length_prefixed, short_length,
+};
 
 /// What a connection agreed with its peer that changes how bytes are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

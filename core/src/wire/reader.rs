@@ -4,14 +4,21 @@
 //! leaves an error; a length is compared with what is left before it is used for anything. The
 //! cursor borrows: strings and byte strings are slices of the body.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Deref;
 
 use uuid::Uuid;
 
-/// Why bytes could not be read: what was being read, where, and what was wrong with it.
+/// Why bytes could not be read. It dereferences to the [`ParseFacts`], which stands on the heap: one
+/// word goes through the many results that never fail, in place of five.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(Box<ParseFacts>);
+
+/// What was being read, where, and what was wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParseError {
+pub struct ParseFacts {
     /// What was being read.
     pub what: &'static str,
     /// Offset in the bytes given to the reader.
@@ -81,6 +88,22 @@ impl fmt::Display for ParseError {
 }
 
 impl core::error::Error for ParseError {}
+
+impl ParseError {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(what: &'static str, at: u32, kind: ParseErrorKind) -> Self {
+        Self(Box::new(ParseFacts { what, at, kind }))
+    }
+}
+
+impl Deref for ParseError {
+    type Target = ParseFacts;
+
+    fn deref(&self) -> &ParseFacts {
+        &self.0
+    }
+}
 
 /// A position in a slice. Cloning it remembers a place.
 #[derive(Clone, Debug)]
@@ -200,7 +223,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Fails if anything is left.
-    pub const fn finish(&self, what: &'static str) -> Result<(), ParseError> {
+    pub fn finish(&self, what: &'static str) -> Result<(), ParseError> {
         if self.rest.is_empty() {
             return Ok(());
         }
@@ -241,21 +264,17 @@ impl<'a> Reader<'a> {
     #[must_use]
     #[cold]
     #[inline(never)]
-    pub const fn error(&self, what: &'static str, kind: ParseErrorKind) -> ParseError {
-        ParseError {
-            what,
-            at: clamp(self.position()),
-            kind,
-        }
+    pub fn error(&self, what: &'static str, kind: ParseErrorKind) -> ParseError {
+        ParseError::new(what, clamp(self.position()), kind)
     }
 
-    pub(crate) const fn unknown_code(&self, what: &'static str, code: u32) -> ParseError {
+    pub(crate) fn unknown_code(&self, what: &'static str, code: u32) -> ParseError {
         self.error(what, ParseErrorKind::UnknownCode { code })
     }
 
     #[cold]
     #[inline(never)]
-    const fn truncated(&self, what: &'static str, needed: usize) -> ParseError {
+    fn truncated(&self, what: &'static str, needed: usize) -> ParseError {
         let kind = ParseErrorKind::Truncated {
             needed: clamp(needed),
             left: clamp(self.rest.len()),
@@ -288,11 +307,11 @@ mod tests {
         assert_eq!(reader.position(), 3);
         assert_eq!(
             reader.string("keyspace"),
-            Err(ParseError {
-                what: "keyspace",
-                at: 5,
-                kind: ParseErrorKind::Truncated { needed: 5, left: 1 }
-            })
+            Err(ParseError::new(
+                "keyspace",
+                5,
+                ParseErrorKind::Truncated { needed: 5, left: 1 }
+            ))
         );
         assert_eq!(
             Reader::new(&[0, 1, 0xff]).string("name").unwrap_err().kind,
@@ -321,11 +340,7 @@ mod tests {
         );
         assert_eq!(
             Reader::new(&[0x80, 0, 0, 0]).count("x").unwrap_err(),
-            ParseError {
-                what: "x",
-                at: 0,
-                kind: ParseErrorKind::BadCount { count: i32::MIN }
-            }
+            ParseError::new("x", 0, ParseErrorKind::BadCount { count: i32::MIN })
         );
     }
 

@@ -4,16 +4,23 @@
 //! writers stand on the trait itself; those that write a length return [`EncodeError`] instead of
 //! writing one that does not fit its field, so a lying length cannot leave this crate.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Deref;
 
 use bytes::BytesMut;
 
 use super::{Consistency, ProtocolVersion};
 
-/// Why something could not be encoded. Nothing of it may be sent.
+/// Why something could not be encoded. Nothing of it may be sent. It dereferences to the
+/// [`EncodeFacts`], which stands on the heap, so that results are small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodeError(Box<EncodeFacts>);
+
+/// What was being written, and what was wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EncodeError {
+pub struct EncodeFacts {
     /// What was being written.
     pub what: &'static str,
     /// What was wrong.
@@ -68,8 +75,18 @@ impl fmt::Display for EncodeError {
 impl core::error::Error for EncodeError {}
 
 impl EncodeError {
-    pub(crate) const fn new(what: &'static str, kind: EncodeErrorKind) -> Self {
-        Self { what, kind }
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(what: &'static str, kind: EncodeErrorKind) -> Self {
+        Self(Box::new(EncodeFacts { what, kind }))
+    }
+}
+
+impl Deref for EncodeError {
+    type Target = EncodeFacts;
+
+    fn deref(&self) -> &EncodeFacts {
+        &self.0
     }
 }
 
@@ -79,7 +96,7 @@ impl EncodeError {
     clippy::cast_possible_wrap,
     reason = "compared with the bound first"
 )]
-pub const fn int_length(what: &'static str, len: usize) -> Result<i32, EncodeError> {
+pub fn int_length(what: &'static str, len: usize) -> Result<i32, EncodeError> {
     if len > i32::MAX as usize {
         let max = i32::MAX.unsigned_abs();
         return Err(EncodeError::new(
@@ -95,7 +112,7 @@ pub const fn int_length(what: &'static str, len: usize) -> Result<i32, EncodeErr
     clippy::cast_possible_truncation,
     reason = "compared with the bound first"
 )]
-pub const fn short_length(what: &'static str, len: usize) -> Result<u16, EncodeError> {
+pub fn short_length(what: &'static str, len: usize) -> Result<u16, EncodeError> {
     if len > u16::MAX as usize {
         let max = u16::MAX as u32;
         return Err(EncodeError::new(
@@ -111,7 +128,7 @@ pub const fn short_length(what: &'static str, len: usize) -> Result<u16, EncodeE
     clippy::cast_possible_truncation,
     reason = "compared with the bound first"
 )]
-pub(crate) const fn short_count(what: &'static str, count: usize) -> Result<u16, EncodeError> {
+pub(crate) fn short_count(what: &'static str, count: usize) -> Result<u16, EncodeError> {
     if count > u16::MAX as usize {
         let max = u16::MAX as u32;
         return Err(EncodeError::new(
@@ -346,12 +363,12 @@ mod tests {
         })
         .unwrap();
         assert_eq!(sink, [9, 0, 0, 0, 3, b'a', b'b', b'c']);
-        let failure = EncodeError::new("inner", EncodeErrorKind::NotHere);
+        let failure = || EncodeError::new("inner", EncodeErrorKind::NotHere);
         let result = length_prefixed(&mut sink, "piece", |sink| {
             sink.put(b"abc");
-            Err(failure)
+            Err(failure())
         });
-        assert_eq!(result, Err(failure));
+        assert_eq!(result, Err(failure()));
         assert_eq!(sink.len(), 8);
     }
 
