@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
-use core::num::NonZeroU16;
+use core::num::{NonZeroU16, NonZeroUsize};
 use core::time::Duration;
 
 use crate::conn::ConnectionLimits;
@@ -12,7 +12,7 @@ use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
 use crate::conn::framer::FrameLimits;
 use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
-use crate::routing::{Policy, PortRange};
+use crate::routing::{HostFilter, Policy, PortRange};
 use crate::sync::Shared;
 use crate::target::{Endpoint, Name};
 use crate::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
@@ -52,6 +52,8 @@ pub struct Config {
     /// A policy of the user's own that changes what `policy` plans.
     #[cfg(feature = "targeting")]
     pub custom_policy: Option<Shared<dyn crate::routing::CustomPolicy>>,
+    /// Says which nodes may be used at all; every one where there is none.
+    pub host_filter: Option<Shared<dyn HostFilter>>,
     /// Connections for each node.
     pub pool: PoolConfig,
     /// Time limits.
@@ -85,6 +87,7 @@ impl Config {
             policy: Policy::default(),
             #[cfg(feature = "targeting")]
             custom_policy: None,
+            host_filter: None,
             pool: PoolConfig::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
@@ -188,6 +191,14 @@ pub struct PoolConfig {
     pub shard_aware_port: bool,
     /// Source ports to draw from.
     pub source_ports: PortRange,
+    /// Whether the connection to a shard is opened at the first request that wants it, and not
+    /// before. Until it is open another connection of the node takes the requests. Counts for
+    /// [`PoolSize::PerShard`] only.
+    pub lazy_shards: bool,
+    /// Connections to all nodes together, those under way included and those that finish their
+    /// last requests not. Every node gets its first before any gets its second; with more nodes
+    /// than this some get none.
+    pub connections_max: Option<NonZeroUsize>,
 }
 
 impl Default for PoolConfig {
@@ -197,6 +208,8 @@ impl Default for PoolConfig {
             shard_aware: true,
             shard_aware_port: true,
             source_ports: PortRange::EPHEMERAL,
+            lazy_shards: false,
+            connections_max: None,
         }
     }
 }

@@ -52,6 +52,10 @@ impl<K, V> SortedMap<K, V> {
         self.entries.iter().map(|(_, value)| value)
     }
 
+    pub(crate) fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
     pub(crate) fn into_values(self) -> impl DoubleEndedIterator<Item = V> {
         self.entries.into_iter().map(|(_, value)| value)
     }

@@ -35,7 +35,7 @@ impl Engine {
             self.start_contact(now);
         }
         loop {
-            let has_place = self.places_left() > 0;
+            let has_place = self.places_left().min(self.total_left()) > 0;
             let Some(contact) = &mut self.contact else {
                 return;
             };
@@ -143,7 +143,11 @@ impl Engine {
         if only_unreached && pool.has_open() {
             return false;
         }
-        let Some(dial) = pool.next_connect(now, &mut self.rng) else {
+        if !pool.may_lack(now) || !self.has_room(node, now) {
+            return false;
+        }
+        let pool = self.pools.get_mut(&node);
+        let Some(dial) = pool.and_then(|pool| pool.next_connect(now, &mut self.rng)) else {
             return false;
         };
         self.turn = Some(node);

@@ -196,6 +196,11 @@ impl Engine {
                 }
             }
             Input::Event { id, body } => self.handle_event(id, &body, now),
+            Input::ShardWanted { node, shard } => {
+                if let Some(pool) = self.pools.get_mut(&node) {
+                    pool.wish(shard);
+                }
+            }
             Input::Settle { id } => {
                 let timeout = self.config.timeouts.schema_agreement;
                 self.settle.add(id, now, timeout);
@@ -256,6 +261,7 @@ impl Engine {
             self.step_control(now);
             self.step_settle(now);
             self.step_control(now);
+            self.call_pools(now);
             self.fill_pools(now);
             self.release_retired(now);
         }
@@ -279,7 +285,8 @@ impl Engine {
                 self.outputs.push_back(Output::Assign(assigned));
             }
             let serves = |assignment: &Assignment| !assignment.connections.is_empty();
-            if self.phase == Phase::Known && self.assigned.iter().any(serves) {
+            let is_served = self.assigned.iter().any(serves) || self.is_all_barred();
+            if self.phase == Phase::Known && is_served {
                 self.phase = Phase::Ready;
                 self.outputs.push_back(Output::Ready);
             }
@@ -296,8 +303,10 @@ impl Engine {
         let assignment = |(&node, pool): (&NodeIdx, &Pool)| Assignment {
             node,
             connections: pool.open().collect(),
+            lazy_shards: pool.lazy_shards(),
         };
-        self.pools.iter().map(assignment).collect()
+        let called = self.pools.iter().filter(|(_, pool)| pool.is_called);
+        called.map(assignment).collect()
     }
 
     fn handle_tablet(&mut self, now: Instant, news: TabletNews) {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use super::pool::{Layout, Member, MemberState, Pool};
-use super::steering::{NO_PORT_REST, with_port};
+use super::steering::{Blind, NO_PORT_REST, with_port};
 use crate::config::PoolSize;
 use crate::rng::SmallRng;
 use crate::routing::{ShardIdx, ShardMap};
@@ -32,10 +32,16 @@ pub(super) struct Dial {
 }
 
 impl Pool {
+    /// Whether it is worth asking for [`Pool::next_connect`].
+    pub(super) fn may_lack(&self, now: Instant) -> bool {
+        let is_idle = self.has_open() || self.connecting().next().is_none();
+        self.is_called && is_idle && self.backoff.may_try(now) && self.occupied() < self.wanted()
+    }
+
     /// What to connect to next, if anything is missing and may be tried now. The caller connects
     /// and says so by [`Pool::started`].
     pub(super) fn next_connect(&mut self, now: Instant, rng: &mut SmallRng) -> Option<Dial> {
-        if !self.backoff.may_try(now) {
+        if !self.is_called || !self.backoff.may_try(now) {
             return None;
         }
         let anywhere = Dial {
@@ -62,6 +68,19 @@ impl Pool {
     /// How many connections are wanted, as far as that is known.
     pub(super) fn wanted(&self) -> usize {
         match (self.settings.config.size, self.layout) {
+            _ if !self.is_called => 0,
+            (PoolSize::PerShard(each), Layout::Sharded(_)) if self.is_lazy() => {
+                let wished = self.wished.len().saturating_mul(usize::from(each.get()));
+                let (_, beside) = self.landed_lazily();
+                // One that landed on a shard nobody asked for serves the whole node.
+                wished.saturating_add(beside).clamp(1, CONNECTIONS_MAX)
+            }
+            _ => self.wanted_at_once(),
+        }
+    }
+
+    fn wanted_at_once(&self) -> usize {
+        match (self.settings.config.size, self.layout) {
             (PoolSize::PerShard(each), Layout::Sharded(map)) => {
                 let wanted = usize::from(each.get()) * usize::from(map.count().get());
                 wanted.min(CONNECTIONS_MAX)
@@ -78,9 +97,53 @@ impl Pool {
         }
     }
 
+    /// Whether shards get their connection at the first request that wants one.
+    const fn is_lazy(&self) -> bool {
+        self.settings.config.lazy_shards
+    }
+
+    /// The shards that a request may wish for, where they are opened at first use.
+    pub(super) fn lazy_shards(&self) -> Option<u16> {
+        let (map, _) = self.per_shard().filter(|_| self.is_lazy())?;
+        u16::try_from(shards(map).len()).ok()
+    }
+
+    /// A request wants this shard.
+    pub(super) fn wish(&mut self, shard: ShardIdx) {
+        let is_there = self.lazy_shards().is_some_and(|end| shard.value() < end);
+        if let Err(place) = self.wished.binary_search(&shard)
+            && is_there
+        {
+            self.wished.insert(place, shard);
+            self.blind = Blind::new(self.shard_map().map_or(1, |map| map.count().get()));
+        }
+    }
+
+    fn is_wished(&self, shard: ShardIdx) -> bool {
+        !self.is_lazy() || self.wished.binary_search(&shard).is_ok()
+    }
+
+    /// Wanted connections on shards that were wished for, and beside them.
+    fn landed_lazily(&self) -> (usize, usize) {
+        let landed =
+            |member: &&Member| matches!(member.state, MemberState::Preparing | MemberState::Open);
+        let wished = |member: &Member| member.shard.is_some_and(|shard| self.is_wished(shard));
+        let mut counts = (0_usize, 0_usize);
+        for member in self.members.values().filter(landed) {
+            let count = if wished(member) {
+                &mut counts.0
+            } else {
+                &mut counts.1
+            };
+            *count = count.saturating_add(1);
+        }
+        counts
+    }
+
     /// Whether one more connection on this shard is wanted.
     pub(super) fn is_lacking(&self, shard: Option<ShardIdx>) -> bool {
         match (self.per_shard(), shard) {
+            (Some(_), Some(shard)) if !self.is_wished(shard) => self.landed_lazily() == (0, 0),
             (Some((_, each)), Some(shard)) => self.landed(shard) < usize::from(each.get()),
             _ => {
                 let open = |member: &&Member| {
@@ -117,7 +180,8 @@ impl Pool {
             }
         }
         let missing = |(shard, taken): (ShardIdx, u16)| {
-            let missing = each.get().saturating_sub(taken);
+            let each = if self.is_wished(shard) { each.get() } else { 0 };
+            let missing = each.saturating_sub(taken);
             core::iter::repeat_n(shard, usize::from(missing))
         };
         shards(map).zip(taken).flat_map(missing).collect()

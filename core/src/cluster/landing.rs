@@ -5,13 +5,14 @@
 //! bounded, and all go when the pool is full or a round of tries is over.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 
 use super::ConnectionId;
 use super::filling::{CONNECTIONS_MAX, Wish};
 use super::pool::{Layout, Member, MemberState, Pool};
 use super::steering::{Blind, NAT_REST, Steer, TRIES_PER_SHARD};
 use crate::conn::extensions::Agreed;
-use crate::routing::ShardIdx;
+use crate::routing::{ShardIdx, ShardMap};
 use crate::time::Instant;
 
 /// What becomes of a connection that opened, and of others by it.
@@ -64,7 +65,8 @@ impl Pool {
         } else {
             self.judge_steering(wish, shard, now, &mut landing);
         }
-        landing.is_wanted = self.is_lacking(shard);
+        // A node that is not called is not connected to: this one found the cluster.
+        landing.is_wanted = !self.is_called || self.is_lacking(shard);
         if let Some(member) = self.members.get_mut(&id) {
             (member.shard, member.since) = (shard, now);
             member.state = if landing.is_wanted {
@@ -83,8 +85,13 @@ impl Pool {
     /// The node shards in another way than was known: what was opened before is for nothing.
     fn lay_out(&mut self, layout: Layout, newest: ConnectionId, close: &mut Vec<ConnectionId>) {
         let first_time = self.layout == Layout::Unknown;
+        let before = self.shard_map().map(ShardMap::count);
         self.layout = layout;
-        let count = self.shard_map().map_or(1, |map| map.count().get());
+        let now = self.shard_map().map(ShardMap::count);
+        if now != before {
+            self.wished.clear();
+        }
+        let count = now.map_or(1, NonZeroU16::get);
         self.blind = Blind::new(count);
         if first_time {
             return;

@@ -10,6 +10,7 @@ mod contact;
 mod control;
 mod dialing;
 mod discovery;
+mod duty;
 mod engine;
 mod filling;
 mod found;
@@ -119,6 +120,13 @@ pub enum Input {
     },
     /// A response carried a tablet that the control plane must hear of.
     Tablet(TabletNews),
+    /// A request wanted a shard whose connection is opened at its first use only.
+    ShardWanted {
+        /// The node.
+        node: NodeIdx,
+        /// The shard.
+        shard: ShardIdx,
+    },
     /// A statement of the user changed the schema; tell `id` when all nodes agree and the view is
     /// fresh.
     Settle {
@@ -193,4 +201,7 @@ pub struct Assignment {
     pub node: NodeIdx,
     /// Its open connections and the shard that each serves, `None` where the node does not shard.
     pub connections: Vec<(ConnectionId, Option<ShardIdx>)>,
+    /// Its shards, if the connection to each is opened at the first request that wants it; tell by
+    /// [`Input::ShardWanted`].
+    pub lazy_shards: Option<u16>,
 }

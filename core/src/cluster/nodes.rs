@@ -10,13 +10,14 @@ use uuid::Uuid;
 
 use super::ConnectionId;
 use super::discovery::Scope;
+use super::duty::may_contact;
 use super::engine::{Engine, Owner, Phase};
 use super::found::Found;
 use super::pool::Pool;
 use super::schema::Place;
 use super::warnings::warning;
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, Quoted};
-use crate::routing::{NodeIdx, NodesChange};
+use crate::routing::{Host, NodeIdx, NodesChange};
 use crate::time::Instant;
 use crate::wire::Reader;
 use crate::wire::response::{Event, StatusChangeKind};
@@ -47,9 +48,10 @@ impl Engine {
                 self.catalog.note_contact(endpoint, &local);
             }
             let is_up = |node| self.pools.get(&node).is_none_or(Pool::is_up);
-            let (change, places) = self
-                .catalog
-                .set_nodes(local, found.peers.split_off(0), is_up);
+            let config = &self.config;
+            let may_contact = |host: &Host<'_>| may_contact(config, host);
+            let peers = found.peers.split_off(0);
+            let (change, places) = self.catalog.set_nodes(local, peers, is_up, may_contact);
             self.nodes_changed(&change, places, now);
             self.join_adopted(id, host_id, now);
             if self.phase == Phase::Over {
@@ -110,6 +112,7 @@ impl Engine {
             pool.broadcast = place.broadcast;
             self.note_liveness(node);
         }
+        self.assign_duties();
     }
 
     fn drop_pool(&mut self, node: NodeIdx, now: Instant) {

@@ -5,6 +5,7 @@
 //! missing and how it is reached stands in `filling`, what becomes of what opened in `landing`.
 
 use crate::sorted::SortedMap;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -12,6 +13,7 @@ use core::time::Duration;
 use uuid::Uuid;
 
 use super::ConnectionId;
+use super::duty::Duty;
 use super::filling::Wish;
 use super::reconnect::Backoff;
 use super::steering::{Blind, NO_PORT_REST, REFUSED_REST, Steer};
@@ -40,6 +42,9 @@ pub(super) struct Pool {
     pub(super) endpoint: Endpoint,
     /// The address that events name the node by.
     pub(super) broadcast: Option<IpAddr>,
+    pub(super) duty: Duty,
+    /// Whether connections are wanted at all, by its duty and by how the other nodes are.
+    pub(super) is_called: bool,
     pub(super) settings: PoolSettings,
     pub(super) members: SortedMap<ConnectionId, Member>,
     pub(super) layout: Layout,
@@ -47,6 +52,8 @@ pub(super) struct Pool {
     pub(super) backoff: Backoff,
     pub(super) steer: Steer,
     pub(super) blind: Blind,
+    /// Shards that a request has wanted, sorted; only where they are opened at first use.
+    pub(super) wished: Vec<ShardIdx>,
     pub(super) is_known_down: bool,
 }
 
@@ -86,6 +93,8 @@ impl Pool {
             host_id,
             endpoint,
             broadcast: None,
+            duty: Duty::Serves,
+            is_called: true,
             settings,
             members: SortedMap::new(),
             layout: Layout::Unknown,
@@ -93,6 +102,7 @@ impl Pool {
             backoff: Backoff::new(settings.reconnect_base, settings.reconnect_max),
             steer: Steer::default(),
             blind: Blind::new(1),
+            wished: Vec::new(),
             is_known_down: false,
         }
     }
@@ -166,6 +176,32 @@ impl Pool {
         if member.state != MemberState::Parked {
             self.backoff.failed(member.since, now, rng);
         }
+    }
+
+    /// What the node is to the session; how the other nodes are decides whether one that stands in
+    /// is called.
+    pub(super) fn set_duty(&mut self, duty: Duty) {
+        if self.duty != duty {
+            (self.duty, self.is_called) = (duty, duty == Duty::Serves);
+        }
+    }
+
+    /// Gives up all connections but the one with the control role.
+    pub(super) fn dismiss(&mut self, control: Option<ConnectionId>) -> Vec<ConnectionId> {
+        let gone = |id: &ConnectionId| Some(*id) != control;
+        let dismissed: Vec<ConnectionId> = self.all().filter(gone).collect();
+        for id in &dismissed {
+            self.members.remove(id);
+        }
+        dismissed
+    }
+
+    /// Gives up one of several connections, the newest, but not the one with the control role.
+    pub(super) fn spare_one(&mut self, control: Option<ConnectionId>) -> Option<ConnectionId> {
+        self.all().nth(1)?;
+        let newest = self.all().filter(|id| Some(*id) != control).max()?;
+        self.members.remove(&newest);
+        Some(newest)
     }
 
     /// An event says that the node is up.

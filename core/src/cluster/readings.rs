@@ -37,8 +37,8 @@ impl Engine {
             return;
         }
         let first = |(node, pool): (&NodeIdx, &Pool)| Some((*node, pool.open().next()?.0));
-        let mut choice: Vec<(NodeIdx, ConnectionId)> =
-            self.pools.iter().filter_map(first).collect();
+        let called = self.pools.iter().filter(|(_, pool)| pool.is_called);
+        let mut choice: Vec<(NodeIdx, ConnectionId)> = called.filter_map(first).collect();
         if choice.len() > 1 {
             let avoid = self.control.avoid;
             choice.retain(|(node, _)| Some(*node) != avoid);
@@ -269,10 +269,11 @@ impl Engine {
             }
         };
         let topology = self.catalog.writer.topology();
+        // Nodes that are not connected to do not show whether they live, and take no statement.
         let is_up = |host_id| {
             let node = topology.node_by_host_id(host_id);
-            node.and_then(|node| topology.node(node))
-                .is_some_and(crate::routing::Node::is_up)
+            node.and_then(|node| self.pools.get(&node))
+                .is_some_and(|pool| pool.is_called && pool.is_up())
         };
         if self.settle.handle_answer(answer, is_up) {
             self.control.demand(Scope::SCHEMA, now);

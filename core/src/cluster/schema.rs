@@ -15,7 +15,8 @@ use uuid::Uuid;
 use super::found::{ClusterFacts, Found, NodeRow};
 use crate::config::Limits;
 use crate::routing::{
-    KeyspaceSpec, NodeIdx, NodeSpec, NodesChange, Partitioner, RoutingLimits, TableSpec, ViewWriter,
+    Host, KeyspaceSpec, NodeIdx, NodeSpec, NodesChange, Partitioner, RoutingLimits, TableSpec,
+    ViewWriter,
 };
 use crate::target::Endpoint;
 
@@ -95,12 +96,13 @@ impl Catalog {
     }
 
     /// Takes the nodes that were found; the first is the one that was asked. `is_up` tells what
-    /// is believed of known nodes.
+    /// is believed of known nodes, `may_contact` whether a node is to be used.
     pub(super) fn set_nodes(
         &mut self,
         local: NodeRow,
         peers: Vec<NodeRow>,
         is_up: impl Fn(NodeIdx) -> bool,
+        may_contact: impl Fn(&Host<'_>) -> bool,
     ) -> (NodesChange, Vec<Place>) {
         let mut rows = Vec::with_capacity(peers.len() + 1);
         rows.push(local);
@@ -121,6 +123,12 @@ impl Catalog {
                 endpoint,
                 broadcast: row.broadcast,
             });
+            let is_enabled = may_contact(&Host {
+                host_id: row.host_id,
+                address,
+                dc: &row.dc,
+                rack: &row.rack,
+            });
             specs.push(NodeSpec {
                 host_id: row.host_id,
                 address,
@@ -128,7 +136,7 @@ impl Catalog {
                 rack: row.rack,
                 tokens: row.tokens,
                 is_up: known.is_none_or(&is_up),
-                is_enabled: true,
+                is_enabled,
             });
         }
         let change = self.writer.set_nodes(&specs);

@@ -99,12 +99,7 @@ impl Outgoing<'_> {
     }
 
     fn pick(&self, target: &Target) -> Option<Shared<Cell>> {
-        let pools = self.hub.pools();
-        let picked = pools.with(|pools| {
-            pools
-                .pick(target.node, target.shard, self.entropy)
-                .map(Shared::clone)
-        });
+        let picked = self.hub.pick(target, self.entropy);
         // Its connection may have gone since the plan was made, and another one been picked.
         #[cfg(feature = "targeting")]
         let picked = picked.filter(|cell| {
@@ -138,7 +133,8 @@ impl Outgoing<'_> {
         loop {
             let body = Body::new(self);
             let exchange =
-                Exchange::new(Shared::clone(cell), self.head(), self.deadline, wait, &body);
+                Exchange::new(Shared::clone(cell), self.head(), self.deadline, wait, &body)
+                    .meant_for(target.shard);
             let mut error = match exchange.await {
                 Exchanged::Full => return Ok(Tried::Full),
                 Exchanged::Failed(error) => error,

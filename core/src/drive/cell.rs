@@ -14,6 +14,7 @@ use core::task::Waker;
 
 use bytes::BytesMut;
 
+use super::tally::{Aim, ShardTally};
 use super::transport::Clock;
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
@@ -49,6 +50,7 @@ struct Load(Gauge);
 pub(super) struct Locked {
     pub(super) connection: Connection<Caller>,
     pub(super) task: TaskState,
+    pub(super) tally: ShardTally,
 }
 
 /// What submitters need to know of the connection task.
@@ -128,7 +130,11 @@ impl Cell {
             source_port,
             clock,
             load: Load::default(),
-            locked: Mutex::new(Locked { connection, task }),
+            locked: Mutex::new(Locked {
+                connection,
+                task,
+                tally: ShardTally::default(),
+            }),
         }
     }
 
@@ -156,12 +162,19 @@ impl Cell {
             .unwrap_or(0)
     }
 
+    /// Its requests that were meant for a shard.
+    pub(crate) fn tally(&self) -> ShardTally {
+        let tally = self.locked.with(|locked| locked.tally);
+        tally.unwrap_or_default()
+    }
+
     /// Submits a request. `granted` takes the id reserved for that waiter.
     pub(crate) fn submit(
         &self,
         waker: Waker,
         give_up_at: Instant,
         head: RequestHead,
+        aim: Aim,
         granted: Option<Ticket>,
         body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
     ) -> Result<Submitted, Error> {
@@ -176,7 +189,10 @@ impl Cell {
                 None => connection.submit(Some(waker), give_up_at, head, body),
             };
             match outcome {
-                Ok(_) => wakers.extend(locked.task.take_waker(give_up_at)),
+                Ok(_) => {
+                    locked.tally.count(aim);
+                    wakers.extend(locked.task.take_waker(give_up_at));
+                }
                 Err(_) if granted.is_some() => connection.pass_on(|caller| wakers.extend(caller)),
                 Err(_) => {}
             }

@@ -14,8 +14,8 @@ use super::connection_task::ConnectionTask;
 use super::exchange::{Exchange, Exchanged};
 use super::hub::{Hub, session_closed};
 use super::inbox::Report;
-use super::pools::Pools;
 use super::session::Session;
+use super::tally::ShardTally;
 use super::transport::{Clock, Timer, Transport};
 use crate::cluster::{Assignment, ConnectionId, Engine, Input, LookupId, Output, QuestionId};
 use crate::config::Config;
@@ -202,12 +202,16 @@ impl<T: Transport> Driver<T> {
                 Input::ConnectFailed { id, error }
             }
             Report::Closed(id, error) => {
-                self.forget(id)?;
-                self.publish_pools();
+                let tally = match self.forget(id)? {
+                    Stand::Open(cell) => cell.tally(),
+                    Stand::Connecting | Stand::Unwanted => ShardTally::default(),
+                };
+                self.publish_pools(tally);
                 Input::Closed { id, error }
             }
             Report::Event(id, body) => Input::Event { id, body },
             Report::Tablet(news) => Input::Tablet(news),
+            Report::ShardWanted(node, shard) => Input::ShardWanted { node, shard },
             Report::Settle(id) => Input::Settle { id },
             Report::Shutdown => {
                 self.end(session_closed(), true);
@@ -256,7 +260,7 @@ impl<T: Transport> Driver<T> {
             }
             Output::Assign(assignments) => {
                 self.assignments = assignments;
-                self.publish_pools();
+                self.publish_pools(ShardTally::default());
             }
             Output::Ready => self.hub.life().set_ready(),
             Output::Failed(error) => self.end(error, true),
@@ -310,8 +314,19 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    fn publish_pools(&self) {
-        let pools = Pools::new(&self.assignments, |id| self.cell(id));
+    /// Tells the data plane which connections there are; `gone` is the count of one that ended.
+    fn publish_pools(&self, gone: ShardTally) {
+        let open = self
+            .connections
+            .iter()
+            .filter_map(|(_, stand)| match stand {
+                Stand::Open(cell) => Some(Shared::clone(cell)),
+                Stand::Connecting | Stand::Unwanted => None,
+            });
+        let before = self.hub.pools().load();
+        let pools = before
+            .next(&self.assignments, open.collect())
+            .with_gone(gone);
         self.hub.pools().store(Shared::new(pools));
     }
 
@@ -328,9 +343,8 @@ impl<T: Transport> Driver<T> {
             .ok()
     }
 
-    fn forget(&mut self, id: ConnectionId) -> Option<()> {
-        self.connections.remove(self.place(id)?);
-        Some(())
+    fn forget(&mut self, id: ConnectionId) -> Option<Stand> {
+        Some(self.connections.remove(self.place(id)?).1)
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn describe(
     json.put("client_timestamps", config.client_timestamps);
     json.put("write_deferral", config.write_deferral);
     json.object("policy", |json| policy(config, json));
+    json.put("host_filter", config.host_filter.is_some());
     json.object("pool", |json| pool(config, steering, json));
     json.object("timeouts_ms", |json| timeouts(config, json));
     json.object("limits", |json| limits(config, json));
@@ -80,6 +81,11 @@ fn pool(config: &Config, steering: SteeringKind, json: &mut Json) {
     json.put("shard_aware_port", pool.shard_aware_port && is_steered);
     json.put("source_port_first", u64::from(pool.source_ports.first()));
     json.put("source_port_last", u64::from(pool.source_ports.last()));
+    json.put("lazy_shards", pool.lazy_shards);
+    let max = pool
+        .connections_max
+        .and_then(|max| u64::try_from(max.get()).ok());
+    json.put("connections_max", max);
 }
 
 fn timeouts(config: &Config, json: &mut Json) {

@@ -8,9 +8,11 @@ use core::task::{Context, Poll};
 use bytes::BytesMut;
 
 use super::cell::{Cell, Standby, Standing, Submitted};
+use super::tally::Aim;
 use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, RequestHead, SlotKey, Ticket};
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
+use crate::routing::ShardIdx;
 use crate::sync::Shared;
 use crate::time::Instant;
 use crate::wire::EncodeError;
@@ -51,6 +53,7 @@ struct Course {
     cell: Shared<Cell>,
     head: RequestHead,
     give_up_at: Instant,
+    aim: Aim,
     state: State,
 }
 
@@ -76,9 +79,20 @@ impl<B: FrameBody> Exchange<B> {
             cell,
             head,
             give_up_at,
+            aim: Aim::None,
             state: State::New { wait },
         };
         Self { course, body }
+    }
+
+    /// Counts it by whether the connection is on this shard.
+    pub(crate) fn meant_for(mut self, shard: Option<ShardIdx>) -> Self {
+        self.course.aim = match shard {
+            None => Aim::None,
+            shard if self.course.cell.agreed().shard() == shard => Aim::Reached,
+            Some(_) => Aim::Missed,
+        };
+        self
     }
 }
 
@@ -94,6 +108,7 @@ impl Course {
             cx.waker().clone(),
             self.give_up_at,
             self.head,
+            self.aim,
             granted,
             &mut |sink| body.put(cell.agreed(), sink),
         )

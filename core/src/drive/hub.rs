@@ -5,6 +5,7 @@
 
 use core::fmt;
 
+use super::cell::Cell;
 use super::inbox::{Inbox, Report};
 use super::life::{Life, Settling};
 use super::pools::Pools;
@@ -14,7 +15,7 @@ use crate::cluster::{Engine, Status as Summary, learn};
 use crate::config::Config;
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::rng::mix;
-use crate::routing::{LearnedTablet, PayloadError, TableRef, TabletStore, View};
+use crate::routing::{LearnedTablet, PayloadError, TableRef, TabletStore, Target, View};
 use crate::sync::{Gauge, Mutex, Shared, Snapshot};
 
 /// The shared part of a session.
@@ -112,6 +113,22 @@ impl Hub {
         self.inbox.push(report);
     }
 
+    /// The connection for a target. A shard that is opened at its first use is asked for, once.
+    pub(super) fn pick(&self, target: &Target, entropy: u64) -> Option<Shared<Cell>> {
+        let (node, shard) = (target.node, target.shard);
+        self.pools.with(|pools| {
+            let cell = pools.pick(node, shard, entropy)?;
+            if cell.agreed().shard() != shard
+                && let Some(shard) = shard
+                && let Some(wish) = pools.wish(node, shard)
+                && !self.inbox.push(Report::ShardWanted(node, shard))
+            {
+                wish.take_back();
+            }
+            Some(Shared::clone(cell))
+        })
+    }
+
     /// Stores the tablet of an answer to a statement on this table.
     pub(crate) fn learn(&self, table: TableRef, read: Result<LearnedTablet, PayloadError>) {
         let news = self
@@ -145,7 +162,8 @@ impl Hub {
     }
 
     pub(super) fn set_over(&self, error: Error) {
-        self.pools.store(Shared::new(Pools::default()));
+        let ended = self.pools.with(Pools::ended);
+        self.pools.store(Shared::new(ended));
         self.life.set_over(error);
     }
 }

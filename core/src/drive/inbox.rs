@@ -1,7 +1,7 @@
 //! Reports from the data plane to the control plane: one bounded queue.
 //!
-//! News of tablets and events are dropped when it is full, because the server repeats the ones and
-//! a refresh makes up for the others. What a connection task says of its own connection is never
+//! News of tablets, events and wishes for shards are dropped when it is full: the server repeats
+//! the first, a refresh makes up for the second, and the next request repeats the last. What a connection task says of its own connection is never
 //! dropped: it says so a bounded number of times.
 
 use alloc::collections::VecDeque;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::cell::Cell;
 use crate::cluster::{ConnectionId, SettleId, TabletNews};
 use crate::error::Error;
+use crate::routing::{NodeIdx, ShardIdx};
 use crate::sync::{Mutex, Shared, assert_unlocked};
 
 /// Something the control plane must hear of.
@@ -22,13 +23,18 @@ pub(super) enum Report {
     Closed(ConnectionId, Error),
     Event(ConnectionId, Bytes),
     Tablet(TabletNews),
+    /// A request wanted a shard whose connection is opened at its first use only.
+    ShardWanted(NodeIdx, ShardIdx),
     Settle(SettleId),
     Shutdown,
 }
 
 impl Report {
     const fn is_droppable(&self) -> bool {
-        matches!(self, Self::Event(..) | Self::Tablet(_))
+        matches!(
+            self,
+            Self::Event(..) | Self::Tablet(_) | Self::ShardWanted(..)
+        )
     }
 }
 
@@ -54,8 +60,8 @@ impl Inbox {
         Self { max, state }
     }
 
-    /// Tells the control plane.
-    pub(super) fn push(&self, report: Report) {
+    /// Tells the control plane. False if the report was dropped.
+    pub(super) fn push(&self, report: Report) -> bool {
         assert_unlocked();
         let droppable = report.is_droppable();
         let outcome = self.state.with(|state| {
@@ -66,8 +72,12 @@ impl Inbox {
             state.queue.push_back(report);
             (None, state.driver.take())
         });
-        if let Ok((_dropped, Some(driver))) = outcome {
-            driver.wake();
+        match outcome {
+            Ok((None, driver)) => {
+                driver.into_iter().for_each(Waker::wake);
+                true
+            }
+            Ok((Some(_), _)) | Err(_) => false,
         }
     }
 

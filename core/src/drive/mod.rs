@@ -24,6 +24,7 @@ mod rows;
 mod session;
 mod statement;
 mod status;
+mod tally;
 #[cfg(feature = "targeting")]
 mod targeting;
 mod tracing;
@@ -38,7 +39,8 @@ pub use route::{Route, RouteTarget};
 pub use rows::{QueryResult, RequestInfo, Rows};
 pub use session::Session;
 pub use statement::{Prepared, Statement, StatementOptions};
-pub use status::{ConnectionStatus, NodeStatus, Status, TableTablets};
+pub use status::{ConnectionStatus, NodeShards, NodeStatus, ShardAwareStats, Status, TableTablets};
+pub use tally::ShardTally;
 #[cfg(feature = "targeting")]
 pub use targeting::StatementTarget;
 pub use tracing::{Trace, TraceEvent};

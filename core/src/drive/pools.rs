@@ -6,31 +6,61 @@
 use alloc::vec::Vec;
 
 use super::cell::Cell;
+use super::tally::ShardTally;
 use crate::cluster::{Assignment, ConnectionId};
 use crate::routing::{Load, NodeIdx, ShardIdx};
 use crate::sorted::sort_few;
-use crate::sync::Shared;
+use crate::sync::{Gauge, Shared};
 
 /// The open connections by node and shard.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
     /// By index of the node.
     nodes: Vec<Pool>,
+    /// Open connections that take no new requests.
+    others: Vec<Shared<Cell>>,
+    /// What the connections counted that are gone.
+    gone: ShardTally,
 }
 
 /// The open connections of one node, sorted by shard.
 #[derive(Debug, Default)]
 struct Pool {
     connections: Vec<(Option<ShardIdx>, Shared<Cell>)>,
+    /// By shard, where shards get their connection at their first use.
+    wishes: Option<Shared<Vec<Wish>>>,
+}
+
+/// Whether a shard has been asked for.
+#[derive(Debug, Default)]
+pub(super) struct Wish(Gauge);
+
+impl Wish {
+    /// True for the first who makes it.
+    fn make(&self) -> bool {
+        self.0.load() == 0 && self.0.add(1) == 0
+    }
+
+    /// Nobody has heard of it.
+    pub(super) fn take_back(&self) {
+        self.0.store(0);
+    }
 }
 
 impl Pools {
-    /// Joins the control plane's assignment with the cells that `find` knows.
-    pub(super) fn new(
-        assignments: &[Assignment],
-        find: impl Fn(ConnectionId) -> Option<Shared<Cell>>,
-    ) -> Self {
-        let mut pools = Self::default();
+    /// Joins the control plane's assignment with the open cells, which come sorted by id. What
+    /// was wished for stays so.
+    pub(super) fn next(&self, assignments: &[Assignment], open: Vec<Shared<Cell>>) -> Self {
+        let mut pools = Self {
+            gone: self.gone,
+            ..Self::default()
+        };
+        let mut is_assigned = alloc::vec![false; open.len()];
+        let mut find = |id: ConnectionId| {
+            let place = open.binary_search_by_key(&id, |cell| cell.id()).ok()?;
+            *is_assigned.get_mut(place)? = true;
+            open.get(place).cloned()
+        };
         for assignment in assignments {
             let place = usize::from(assignment.node.value());
             if pools.nodes.len() <= place {
@@ -45,8 +75,51 @@ impl Pools {
             pool.connections
                 .extend(cells.filter_map(|(id, shard)| Some((*shard, find(*id)?))));
             sort_few(&mut pool.connections, |(shard, cell)| (*shard, cell.id()));
+            pool.wishes = assignment.lazy_shards.map(|shards| {
+                let before = self.pool(assignment.node);
+                let before = before.and_then(|before| before.wishes.clone());
+                let same = before.filter(|wishes| wishes.len() == usize::from(shards));
+                same.unwrap_or_else(|| Shared::new((0..shards).map(|_| Wish::default()).collect()))
+            });
         }
+        let others = open.into_iter().zip(is_assigned);
+        let others = others.filter_map(|(cell, is_assigned)| (!is_assigned).then_some(cell));
+        pools.others = others.collect();
         pools
+    }
+
+    /// Keeps the count of a connection that has ended.
+    pub(super) fn with_gone(mut self, tally: ShardTally) -> Self {
+        self.gone.add(tally);
+        self
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn ended(&self) -> Self {
+        Self {
+            gone: self.tally(),
+            ..Self::default()
+        }
+    }
+
+    /// Requests of the session that were meant for a shard.
+    pub(crate) fn tally(&self) -> ShardTally {
+        let mut sum = self.gone;
+        let serving = self.nodes.iter().flat_map(|pool| &pool.connections);
+        let serving = serving.map(|(_, cell)| cell);
+        for cell in serving.chain(&self.others) {
+            sum.add(cell.tally());
+        }
+        sum
+    }
+
+    /// Wishes for a shard that has no connection yet; `None` if that is not how it gets one, or
+    /// somebody has wished for it already.
+    pub(super) fn wish(&self, node: NodeIdx, shard: ShardIdx) -> Option<&Wish> {
+        let wishes = self.pool(node)?.wishes.as_deref()?;
+        wishes
+            .get(usize::from(shard.value()))
+            .filter(|wish| wish.make())
     }
 
     /// The connection to use for a shard of a node: the least busy one of that shard, else the
@@ -92,6 +165,15 @@ impl Pools {
     pub(crate) fn of_node(&self, node: NodeIdx) -> impl Iterator<Item = (Option<ShardIdx>, &Cell)> {
         let pool = self.pool(node).map_or(&[][..], |pool| &pool.connections);
         pool.iter().map(|(shard, cell)| (*shard, &**cell))
+    }
+
+    /// How many shards of a node have a connection.
+    pub(crate) fn shards_of(&self, node: NodeIdx) -> u16 {
+        let connections = self.pool(node).map_or(&[][..], |pool| &pool.connections);
+        // Sorted by shard.
+        let shards = connections.chunk_by(|(a, _), (b, _)| a == b);
+        let sharded = shards.filter(|same| same.iter().any(|(shard, _)| shard.is_some()));
+        u16::try_from(sharded.count()).unwrap_or(u16::MAX)
     }
 
     fn pool(&self, node: NodeIdx) -> Option<&Pool> {

@@ -16,11 +16,11 @@ use super::pager::Pager;
 use super::route::Route;
 use super::rows::QueryResult;
 use super::statement::{Prepared, Statement, StatementOptions};
-use super::status::Status;
+use super::status::{ShardAwareStats, Status};
 use crate::cluster::kind::StatementKind;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
-use crate::routing::{KeyError, KeyspaceConsistency, Table};
+use crate::routing::{KeyError, KeyspaceConsistency, Node, Table};
 use crate::sync::Shared;
 use crate::types::EncodeRow;
 use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
@@ -208,6 +208,20 @@ impl Session {
     /// What is known of the cluster and how it is connected.
     pub fn status(&self) -> Status {
         Status::of(self.hub())
+    }
+
+    /// Whether any node has told how it shards, so that requests go to the shard of their partition
+    /// where it has a connection.
+    pub fn is_shard_aware(&self) -> bool {
+        let shards = |node: &Node| node.shard_map().is_some();
+        self.hub()
+            .view()
+            .with(|view| view.topology().nodes().any(shards))
+    }
+
+    /// How many shards of each node have a connection, and how many requests reached theirs.
+    pub fn shard_aware_stats(&self) -> ShardAwareStats {
+        ShardAwareStats::of(self.hub())
     }
 
     /// Ends the session: no new requests, those under way finish, connections close. Returns when

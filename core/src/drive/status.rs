@@ -8,6 +8,8 @@ use core::num::NonZeroU16;
 use uuid::Uuid;
 
 use super::hub::Hub;
+use super::pools::Pools;
+use super::tally::ShardTally;
 use crate::cluster::Status as ClusterStatus;
 use crate::conn::extensions::{Agreed, TabletsRouting, key};
 use crate::routing::{NodeIdx, Table, TabletStats, View};
@@ -27,6 +29,34 @@ pub struct Status {
     pub tablets: Vec<TableTablets>,
     /// Prepared statements kept.
     pub prepared: usize,
+    /// Requests that were meant for a shard, since the start.
+    pub shard_tally: ShardTally,
+}
+
+/// How well a session reaches the shards of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShardAwareStats {
+    /// The nodes that shard. Not by index: look for [`NodeShards::node`].
+    pub nodes: Vec<NodeShards>,
+    /// Requests that were meant for a shard, since the start.
+    pub tally: ShardTally,
+}
+
+/// The shards of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeShards {
+    /// Its index in this session.
+    pub node: NodeIdx,
+    /// Its identity.
+    pub host_id: Uuid,
+    /// How many it has.
+    pub shards: u16,
+    /// Those with at least one connection.
+    pub connected: u16,
+    /// The others, be it that no connection to them can be had or that none was wanted yet.
+    pub missing: u16,
 }
 
 /// What is learned of one table's tablets.
@@ -118,6 +148,7 @@ impl Status {
             cluster,
             nodes: nodes.into_iter().flatten().collect(),
             tablets,
+            shard_tally: hub.pools().with(Pools::tally),
             prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),
         }
     }
@@ -131,6 +162,31 @@ impl Status {
     pub fn is_complete(&self) -> bool {
         let mut up = self.nodes.iter().filter(|node| node.is_up).peekable();
         up.peek().is_some() && up.all(NodeStatus::is_complete)
+    }
+}
+
+impl ShardAwareStats {
+    pub(super) fn of(hub: &Hub) -> Self {
+        let nodes = hub.view().with(|view| {
+            let nodes = view.topology().nodes();
+            let sharded = nodes.filter_map(|node| Some((node, node.shard_map()?.count().get())));
+            let shards = sharded.map(|(node, shards)| {
+                let connected = hub.pools().with(|pools| pools.shards_of(node.idx()));
+                let connected = connected.min(shards);
+                NodeShards {
+                    node: node.idx(),
+                    host_id: node.host_id(),
+                    shards,
+                    connected,
+                    missing: shards.saturating_sub(connected),
+                }
+            });
+            shards.collect()
+        });
+        Self {
+            nodes,
+            tally: hub.pools().with(Pools::tally),
+        }
     }
 }
 

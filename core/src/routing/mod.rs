@@ -23,6 +23,7 @@
 #[cfg(feature = "targeting")]
 mod custom;
 mod draw;
+mod host_filter;
 mod leadership;
 mod located;
 mod murmur3;
@@ -43,6 +44,7 @@ mod view_writer;
 
 #[cfg(feature = "targeting")]
 pub use custom::{CustomPolicy, PlanContext};
+pub use host_filter::{Host, HostFilter};
 pub use leadership::{Leadership, leadership};
 pub use plan::{Plan, Reason, Source, Target};
 pub use planner::{RouteRequest, plan};

@@ -5,7 +5,9 @@
 
 pub(super) mod answers;
 mod chaos;
+mod duty;
 mod first_contact;
+mod lazy;
 mod pools;
 mod refresh;
 mod world;

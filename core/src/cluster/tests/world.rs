@@ -44,6 +44,7 @@ pub(super) struct FakeNode {
     pub(super) normal_port_always: Option<u16>,
     pub(super) next_shard: u16,
     pub(super) tokens: Cell,
+    pub(super) dc: &'static str,
     pub(super) schema_version: u128,
     /// Rows of system.peers instead of those of the other nodes.
     pub(super) peers: Option<Vec<Vec<Cell>>>,
@@ -129,6 +130,7 @@ pub(super) fn node(n: u8) -> FakeNode {
         normal_port_always: None,
         next_shard: 0,
         tokens: answers::texts(1, &[&format!("{}", i64::from(n) * 1000)]),
+        dc: "dc1",
         schema_version: 7,
         peers: None,
         connects: 0,
@@ -582,7 +584,7 @@ impl World {
                 ],
                 vec![vec![
                     answers::uuid(this.host_id),
-                    text("dc1"),
+                    text(this.dc),
                     text("r1"),
                     answers::inet(&own),
                     answers::inet(&own),
@@ -653,7 +655,7 @@ pub(super) fn peer_row(node: &FakeNode) -> Vec<Cell> {
     vec![
         answers::inet(&node.ip.to_string()),
         answers::uuid(node.host_id),
-        answers::text("dc1"),
+        answers::text(node.dc),
         answers::text("r1"),
         answers::inet(&node.ip.to_string()),
         node.tokens.clone(),

@@ -10,6 +10,7 @@ use core::time::Duration;
 use std::task::Wake;
 
 use super::super::cell::{Standing, Submitted};
+use super::super::tally::Aim;
 use super::super::transport::{Name, Resolved, Security, SteeringKind};
 use super::*;
 use crate::cluster::Engine;
@@ -303,10 +304,17 @@ impl Bench {
     fn submit(&self, cell: &Cell, give_up_at: Duration, len: usize) -> SlotKey {
         let head = RequestHead::new(Opcode::Query);
         let due = Instant::ZERO.saturating_add(give_up_at);
-        let submitted = cell.submit(Waker::noop().clone(), due, head, None, &mut |sink| {
-            sink.extend_from_slice(&alloc::vec![0; len]);
-            Ok(())
-        });
+        let submitted = cell.submit(
+            Waker::noop().clone(),
+            due,
+            head,
+            Aim::None,
+            None,
+            &mut |sink| {
+                sink.extend_from_slice(&alloc::vec![0; len]);
+                Ok(())
+            },
+        );
         match submitted {
             Ok(Submitted::Sent(key)) => key,
             Ok(Submitted::Full) => panic!("full"),
