@@ -7,6 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::{NonZeroU16, NonZeroUsize};
 use core::time::Duration;
 
+use crate::cluster::WarmStart;
 use crate::conn::ConnectionLimits;
 use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
@@ -67,6 +68,8 @@ pub struct Config {
     pub application_name: Option<String>,
     /// Told to the server as APPLICATION_VERSION.
     pub application_version: Option<String>,
+    /// What an earlier session saved by `Session::warm_start`.
+    pub warm_start: Option<WarmStart>,
 }
 
 impl Config {
@@ -94,6 +97,7 @@ impl Config {
             write_deferral: true,
             application_name: None,
             application_version: None,
+            warm_start: None,
         }
     }
 

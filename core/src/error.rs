@@ -100,6 +100,8 @@ pub enum PeerIncompatible {
     Authentication,
     /// It does not offer the compression that was asked for.
     Compression,
+    /// It does not offer what it did when it was met before; connecting anew helps.
+    OfferChanged,
 }
 
 /// Why the only target of a statement is out of reach.
@@ -455,6 +457,7 @@ impl fmt::Display for Summary {
                 PeerIncompatible::Compression => {
                     "the peer does not offer the compression asked for"
                 }
+                PeerIncompatible::OfferChanged => "the peer offers other extensions than before",
             },
             ErrorKind::Link(error) => return error.fmt(f),
             ErrorKind::Unreachable => "no node could be reached",

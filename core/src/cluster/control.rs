@@ -97,6 +97,11 @@ impl Control {
         }
     }
 
+    /// Whether something is known to have changed, or is waited for.
+    pub(super) fn is_noted(&self) -> bool {
+        self.topology.due_at.is_some() || self.schema.due_at.is_some()
+    }
+
     /// Somebody waits for it: read as soon as the role is held and free.
     pub(super) fn demand(&mut self, scope: Scope, now: Instant) {
         for schedule in self.schedules(scope) {

@@ -71,8 +71,8 @@ impl Engine {
         for id in left {
             self.close(id, false, now);
         }
-        if self.phase == Phase::FirstContact {
-            return self.fail(error);
+        if self.is_unproven() {
+            return self.warm_contact_failed(error);
         }
         self.control.backoff.failed(now, now, &mut self.rng);
         self.warn(warning!("contact points: {error}"));
@@ -87,6 +87,9 @@ impl Engine {
         let is_lost = self.phase != Phase::FirstContact
             && self.contact.is_none()
             && !self.pools.values().any(Pool::has_open);
+        if let Some(at) = self.warm_contact_at() {
+            return is_lost.then_some(at);
+        }
         let at = since.saturating_add(self.config.timeouts.reconnect_max);
         let retry = self.control.backoff.retry_at().unwrap_or(at);
         is_lost.then_some(at.max(retry))
@@ -184,6 +187,7 @@ impl Engine {
             id,
             target,
             events: if is_contact { EVENTS } else { &[] },
+            assumed: self.assumed_offer(owner),
         });
         id
     }

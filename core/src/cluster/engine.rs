@@ -17,6 +17,8 @@ use super::pool::{Pool, PoolSettings};
 use super::schema::Catalog;
 use super::settle::Settle;
 use super::status::Counters;
+use super::warm_start::WarmStart;
+use super::warming::Warm;
 use super::warnings::{Warnings, warning};
 use super::{Assignment, ConnectionId, Input, Output, QuestionId, SettleId, TabletNews};
 use crate::config::Config;
@@ -48,6 +50,8 @@ pub struct Engine {
     pub(super) counters: Counters,
     pub(super) phase: Phase,
     pub(super) is_view_dirty: bool,
+    /// There while the session lives on what an earlier one knew.
+    pub(super) warm: Option<Warm>,
     /// Callers to be told after the view that they waited for.
     pub(super) settled: Vec<(SettleId, bool)>,
     published: Shared<View>,
@@ -123,6 +127,18 @@ impl Engine {
         seed: u64,
         now: Instant,
     ) -> Self {
+        Self::with_warm_start(config, steering, security, seed, now, None)
+    }
+
+    /// The same with what an earlier session knew: known nodes are connected to first.
+    pub fn with_warm_start(
+        config: Shared<Config>,
+        steering: SteeringKind,
+        security: Security,
+        seed: u64,
+        now: Instant,
+        warm_start: Option<WarmStart>,
+    ) -> Self {
         let rng = SmallRng::from_seed(seed);
         let timeouts = &config.timeouts;
         let (base, max) = (timeouts.reconnect_base, timeouts.reconnect_max);
@@ -147,6 +163,7 @@ impl Engine {
             counters: Counters::default(),
             phase: Phase::FirstContact,
             is_view_dirty: false,
+            warm: None,
             settled: Vec::new(),
             questions: SortedMap::new(),
             outputs: VecDeque::new(),
@@ -165,7 +182,14 @@ impl Engine {
                 let kind = ErrorKind::Config(ConfigProblem::Keyspace);
                 engine.fail(Error::with_text(kind, alloc::format!("{}", Quoted(name))));
             }
-            _ => engine.start_contact(now),
+            _ => {
+                if let Some(warm_start) = warm_start {
+                    warm_start.restore(&mut engine, now);
+                }
+                if engine.phase == Phase::FirstContact {
+                    engine.start_contact(now);
+                }
+            }
         }
         engine.advance(now);
         engine
@@ -252,12 +276,14 @@ impl Engine {
         self.settle
             .next_at(self.config.timeouts.control, &mut consider);
         consider(self.recontact_at());
+        self.warm_next_at(&mut consider);
         next
     }
 
     fn advance(&mut self, now: Instant) {
         if self.phase != Phase::Over {
             self.step_contact(now);
+            self.step_warm(now);
             self.step_control(now);
             self.step_settle(now);
             self.step_control(now);
@@ -273,9 +299,7 @@ impl Engine {
     fn flush(&mut self) {
         let is_known = matches!(self.phase, Phase::Known | Phase::Ready);
         if is_known && self.is_view_dirty {
-            self.is_view_dirty = false;
-            self.published = Shared::new(self.catalog.writer.view());
-            let view = self.published.clone();
+            let view = self.publish_now();
             self.outputs.push_back(Output::Publish(view));
         }
         if is_known {
@@ -286,7 +310,8 @@ impl Engine {
             }
             let serves = |assignment: &Assignment| !assignment.connections.is_empty();
             let is_served = self.assigned.iter().any(serves) || self.is_all_barred();
-            if self.phase == Phase::Known && is_served {
+            if self.phase == Phase::Known && is_served && self.may_be_ready() {
+                self.warm_is_ready();
                 self.phase = Phase::Ready;
                 self.outputs.push_back(Output::Ready);
             }
@@ -297,6 +322,13 @@ impl Engine {
         let closing = core::mem::take(&mut self.closing);
         let close = |(id, drain)| Output::Close { id, drain };
         self.outputs.extend(closing.into_iter().map(close));
+    }
+
+    /// The view of all that was told so far; the caller tells it on.
+    pub(super) fn publish_now(&mut self) -> Shared<View> {
+        self.is_view_dirty = false;
+        self.published = Shared::new(self.catalog.writer.view());
+        self.published.clone()
     }
 
     fn assignments(&self) -> Vec<Assignment> {

@@ -34,7 +34,8 @@ pub(super) struct Dial {
 impl Pool {
     /// Whether it is worth asking for [`Pool::next_connect`].
     pub(super) fn may_lack(&self, now: Instant) -> bool {
-        let is_idle = self.has_open() || self.connecting().next().is_none();
+        let knows = self.has_open() || self.is_expected;
+        let is_idle = knows || self.connecting().next().is_none();
         self.is_called && is_idle && self.backoff.may_try(now) && self.occupied() < self.wanted()
     }
 
@@ -50,9 +51,14 @@ impl Pool {
             wish: Wish::Anywhere,
         };
         if !self.has_open() {
+            let expected = self.per_shard().filter(|_| self.is_expected);
+            let steered = expected.and_then(|(map, each)| {
+                let lacking = self.lacking(map, each);
+                self.next_steered(map, &lacking, now, rng)
+            });
             // One connect finds out whether the node is there, and how it shards.
             let idle = self.connecting().next().is_none();
-            return idle.then_some(anywhere);
+            return steered.or_else(|| idle.then_some(anywhere));
         }
         if self.occupied() >= self.wanted() {
             return None;
@@ -63,6 +69,16 @@ impl Pool {
         let lacking = self.lacking(map, each);
         let steered = self.next_steered(map, &lacking, now, rng);
         steered.or_else(|| self.may_go_blind(&lacking, now).then_some(anywhere))
+    }
+
+    /// Whether it has the connections that it gets for certain: all, if shards can be chosen.
+    pub(super) fn has_what_it_gets(&self, now: Instant) -> bool {
+        let (open, port) = (self.open().count(), self.shard_aware_port());
+        let is_steered = port.is_some()
+            && self.settings.config.shard_aware_port
+            && self.settings.steering != SteeringKind::None
+            && !self.steer.is_resting(now);
+        open >= self.wanted() || (open > 0 && !is_steered)
     }
 
     /// How many connections are wanted, as far as that is known.

@@ -52,6 +52,7 @@ impl Pool {
         let is_blind_try = core::mem::take(&mut member.is_blind_try);
         self.backoff.opened(now);
         self.is_known_down = false;
+        self.is_expected = false;
         self.ports = agreed.offer.ports;
         let sharding = agreed
             .offer

@@ -6,7 +6,7 @@ use super::ConnectionId;
 use super::contact::is_about_credentials;
 use super::control::Role;
 use super::discovery::{is_invalid, query_body};
-use super::engine::{Engine, Owner, Phase, Purpose};
+use super::engine::{Engine, Owner, Purpose};
 use super::landing::Landing;
 use super::rows::parse_answer;
 use super::warnings::warning;
@@ -133,6 +133,9 @@ impl Engine {
         let Some(link) = self.remove_link(id) else {
             return;
         };
+        if self.assumption_failed(id, link.owner, &error) {
+            return;
+        }
         match link.owner {
             Owner::Contact => {
                 let Some(contact) = &mut self.contact else {
@@ -141,6 +144,10 @@ impl Engine {
                 if contact.handle_failed(id, error) {
                     self.end_contact(now);
                 }
+            }
+            // Asked of every node the question would only lock the account.
+            Owner::Pool(_) if is_about_credentials(&error) && self.is_unproven() => {
+                self.fail(error);
             }
             Owner::Pool(node) => {
                 let Some(pool) = self.pools.get_mut(&node) else {
@@ -217,7 +224,7 @@ impl Engine {
             (Owner::Contact, Ok(())) => self.control_taken(id, now),
             (Owner::Pool(node), Ok(())) => self.prepared(id, node),
             (Owner::Contact, Err(error)) => {
-                if is_invalid(&error) && self.phase == Phase::FirstContact {
+                if is_invalid(&error) && self.is_unproven() {
                     return self.fail(error);
                 }
                 self.adopted_failed(id, &error, now);

@@ -30,6 +30,8 @@ mod status;
 mod steering;
 #[cfg(test)]
 mod tests;
+mod warm_start;
+mod warming;
 mod warnings;
 
 use alloc::string::String;
@@ -39,7 +41,7 @@ use core::num::NonZeroU16;
 use bytes::Bytes;
 
 use crate::conn::Answer;
-use crate::conn::extensions::Agreed;
+use crate::conn::extensions::{Agreed, Offer};
 use crate::error::{Error, LinkError};
 use crate::routing::{NodeIdx, ShardIdx, View};
 use crate::sync::Shared;
@@ -49,6 +51,7 @@ use crate::wire::Opcode;
 pub use engine::Engine;
 pub use learning::{TabletNews, learn};
 pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};
+pub use warm_start::{Sources, WarmStart, save};
 
 /// Names one connection of a session, from its first attempt to its end. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,6 +159,8 @@ pub enum Output {
         target: Target,
         /// Event types to register for in the handshake; usually none.
         events: &'static [&'static str],
+        /// What its node offered an earlier session.
+        assumed: Option<Offer>,
     },
     /// End a connection, or give up its attempt. `drain` lets requests under way finish.
     Close {

@@ -70,6 +70,9 @@ impl Engine {
         if self.phase == Phase::FirstContact {
             self.phase = Phase::Known;
         }
+        if scope == Scope::ALL {
+            self.warm = None;
+        }
         self.control.avoid = None;
         self.control.read_ended(scope, now);
         if scope.schema {
@@ -81,7 +84,7 @@ impl Engine {
 
     /// Pools follow the nodes: new ones get one, gone ones lose theirs, and a node under a new
     /// address begins anew there.
-    fn nodes_changed(&mut self, change: &NodesChange, places: Vec<Place>, now: Instant) {
+    pub(super) fn nodes_changed(&mut self, change: &NodesChange, places: Vec<Place>, now: Instant) {
         if change.refused > 0 {
             self.warn(warning!(
                 "the cluster has more nodes than the limit: some are not used"
@@ -137,7 +140,7 @@ impl Engine {
         self.contact = None;
         let node = self.catalog.writer.topology().node_by_host_id(host_id);
         let (Some(node), Some(link)) = (node, self.links.get_mut(&id)) else {
-            if self.phase == Phase::FirstContact {
+            if self.is_unproven() {
                 return self.fail(Error::new(ErrorKind::Limit(LimitField::Nodes)));
             }
             return self.close(id, false, now);

@@ -55,6 +55,8 @@ pub(super) struct Pool {
     /// Shards that a request has wanted, sorted; only where they are opened at first use.
     pub(super) wished: Vec<ShardIdx>,
     pub(super) is_known_down: bool,
+    /// The layout is known from an earlier session: no connect has to find it out.
+    pub(super) is_expected: bool,
 }
 
 /// What is known of the node's shards.
@@ -104,6 +106,28 @@ impl Pool {
             blind: Blind::new(1),
             wished: Vec::new(),
             is_known_down: false,
+            is_expected: false,
+        }
+    }
+
+    /// An earlier session knew how the node shards, and where source ports choose the shard.
+    pub(super) fn expect(&mut self, map: ShardMap, ports: ShardAwarePorts) {
+        if self.settings.config.shard_aware {
+            self.layout = Layout::Sharded(map);
+            self.blind = Blind::new(map.count().get());
+            self.ports = ports;
+            self.is_expected = true;
+        }
+    }
+
+    /// A connect ended without having told anything of the node.
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        if self
+            .members
+            .remove(&id)
+            .is_some_and(|member| member.is_blind_try)
+        {
+            self.blind.tries_left = self.blind.tries_left.saturating_add(1);
         }
     }
 
@@ -161,6 +185,7 @@ impl Pool {
                 false
             }
             _ => {
+                self.is_expected = false;
                 self.backoff.failed(member.since, now, rng);
                 self.is_known_down = !self.has_open();
                 true
@@ -260,6 +285,14 @@ impl Pool {
         match self.settings.security {
             Security::Plain => self.ports.plain,
             Security::Tls => self.ports.tls,
+        }
+    }
+
+    /// The shard-aware ports, unless steering rests.
+    pub(super) fn working_ports(&self, now: Instant) -> ShardAwarePorts {
+        match self.steer.is_resting(now) {
+            true => ShardAwarePorts::default(),
+            false => self.ports,
         }
     }
 

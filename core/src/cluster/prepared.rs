@@ -7,6 +7,8 @@
 //! come only for the id that was sent, cannot be read by others. Facts: protocol extensions,
 //! "Negotiate sending metadata id".
 
+mod saved;
+
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -192,6 +194,12 @@ impl PreparedStatement {
         found
     }
 
+    /// Whether its table was known and is not in `view`, be it that another has its name.
+    pub(crate) fn has_lost_its_table(&self, view: &View) -> bool {
+        let held = self.table.with(|held| *held);
+        held.is_some_and(|held| view.table(held).is_none())
+    }
+
     /// The token of the partition that these values address. `None` where the key is not wholly
     /// bound, holds null or unset, or the table's partitioner is unknown; such requests are sent
     /// without routing.
@@ -345,6 +353,30 @@ impl PreparedCache {
     /// Whether none is kept.
     pub fn is_empty(&self) -> bool {
         self.by_text.is_empty()
+    }
+
+    /// Forgets some statements and gives them back, to be dropped outside any lock.
+    pub fn retain(
+        &mut self,
+        is_kept: impl Fn(&PreparedStatement) -> bool,
+    ) -> Vec<Shared<PreparedStatement>> {
+        let mut gone = Vec::new();
+        self.by_text.retain(|_, entry| {
+            let is_kept = is_kept(&entry.statement);
+            if !is_kept {
+                gone.push(Shared::clone(&entry.statement));
+            }
+            is_kept
+        });
+        gone
+    }
+
+    /// All statements, the one used last first.
+    pub fn statements_by_use(&self) -> Vec<Shared<PreparedStatement>> {
+        let mut all: Vec<&Entry> = self.by_text.values().collect();
+        sort_by(&mut all, |a, b| b.used.cmp(&a.used));
+        let statements = all.into_iter().map(|entry| Shared::clone(&entry.statement));
+        statements.collect()
     }
 
     /// All statements, by text.

@@ -33,7 +33,8 @@ impl Engine {
     /// last.
     fn choose_control(&mut self, now: Instant) {
         let is_free = self.phase != Phase::FirstContact && self.contact.is_none();
-        if !is_free || !self.control.backoff.may_try(now) {
+        let is_resting = self.rests_until().is_some_and(|until| now < until);
+        if !is_free || is_resting || !self.control.backoff.may_try(now) {
             return;
         }
         let first = |(node, pool): (&NodeIdx, &Pool)| Some((*node, pool.open().next()?.0));

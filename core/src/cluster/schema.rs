@@ -90,6 +90,29 @@ impl Catalog {
         self.aliases.insert(row.host_id, alias);
     }
 
+    /// The address that the node's row named, where it was reached at this one.
+    pub(super) fn seen(&self, host_id: Uuid, reached: SocketAddr) -> Option<IpAddr> {
+        match self.aliases.get(&host_id) {
+            Some(alias) => alias.seen,
+            None => Some(reached.ip()).filter(|address| !address.is_unspecified()),
+        }
+    }
+
+    /// The port that all nodes share.
+    pub(super) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A node as an earlier session reached it: as long as its row names the same address it is
+    /// reached so again.
+    pub(super) fn note_earlier(&mut self, port: u16, row: &NodeRow, endpoint: Endpoint) {
+        self.port = port;
+        if endpoint != self.endpoint(row) {
+            let seen = row.address();
+            self.aliases.insert(row.host_id, Alias { endpoint, seen });
+        }
+    }
+
     /// The endpoint led to another node: from now on only the node's own row counts.
     pub(super) fn forget_alias(&mut self, host_id: Uuid) {
         self.aliases.remove(&host_id);

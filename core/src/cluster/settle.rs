@@ -58,6 +58,10 @@ pub(super) enum PollAnswer {
 }
 
 impl Settle {
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(super) fn add(&mut self, id: SettleId, now: Instant, timeout: Duration) {
         self.waiting.push(Waiter {
             id,

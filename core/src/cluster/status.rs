@@ -2,15 +2,17 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
 use super::engine::Engine;
 pub use super::schema::KeyspaceSummary;
+use crate::conn::extensions::ShardAwarePorts;
 use crate::routing::{NodeIdx, TabletStats};
 use crate::sorted::sort_by;
+use crate::target::Endpoint;
 
 /// Figures since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Status {
     pub partitioner: String,
     /// The version that the control connection's node reports.
     pub release_version: String,
+    /// The port that nodes share.
+    pub(crate) port: u16,
     /// The node of the control connection.
     pub control: Option<NodeIdx>,
     /// All nodes, by index.
@@ -74,6 +78,20 @@ pub struct NodeStatus {
     pub shard_aware_port: Option<NonZeroU16>,
     /// Steering rests because connections landed elsewhere.
     pub is_nat_resting: bool,
+    /// What a later session needs to reach it as this one does.
+    pub(crate) reach: Reach,
+}
+
+/// How a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    pub(crate) endpoint: Endpoint,
+    /// The address in the node's own row, if it has a usable one.
+    pub(crate) seen: Option<IpAddr>,
+    /// The address that events name.
+    pub(crate) broadcast: Option<IpAddr>,
+    /// Where source ports choose the shard; none while that does not work.
+    pub(crate) ports: ShardAwarePorts,
 }
 
 impl Engine {
@@ -87,6 +105,7 @@ impl Engine {
             cluster_name: self.catalog.facts.cluster_name.clone(),
             partitioner: self.catalog.facts.partitioner.clone(),
             release_version: self.catalog.facts.release_version.clone(),
+            port: self.catalog.port(),
             control: self.pools.iter().find_map(has_control),
             nodes: self
                 .pools
@@ -120,6 +139,12 @@ impl Engine {
             shards_connected,
             shard_aware_port: pool.shard_aware_port(),
             is_nat_resting: pool.is_nat_resting(self.walked_at),
+            reach: Reach {
+                endpoint: pool.endpoint.clone(),
+                seen: self.catalog.seen(known.host_id(), known.address()),
+                broadcast: pool.broadcast,
+                ports: pool.working_ports(self.walked_at),
+            },
         })
     }
 }

@@ -6,6 +6,11 @@
 //! [`PeerIncompatible`]. Requests are numbered by stream id (0, 1, 2, ..), so an answer to an
 //! earlier step cannot be taken for one to a later step.
 //!
+//! Where the node's offer is remembered from an earlier connection, OPTIONS and STARTUP are written
+//! together, which saves a round trip: nodes answer both in order, since neither lets them read on
+//! before it is answered. SUPPORTED then shows whether the assumption held; if STARTUP would have
+//! been another one the handshake fails, and is to be begun anew without assumption.
+//!
 //! A node may compress what it answers from STARTUP on; the flag of each frame tells.
 
 use alloc::string::String;
@@ -43,6 +48,8 @@ pub struct HandshakeConfig {
     pub events: Vec<&'static str>,
     /// The newest tablets extension to use.
     pub tablets_max: TabletsRouting,
+    /// What the node offered before: STARTUP is sent at once, as if it had been offered again.
+    pub assumed: Option<Offer>,
 }
 
 impl HandshakeConfig {
@@ -56,6 +63,7 @@ impl HandshakeConfig {
             driver_config: None,
             events: Vec::new(),
             tablets_max: TabletsRouting::V2,
+            assumed: None,
         }
     }
 }
@@ -116,13 +124,18 @@ impl Negotiation {
             compression: config.compression,
             offer: Offer::default(),
         };
-        let started = Self {
+        let mut started = Self {
             config,
             stream: 0,
             expected: Expected::Supported,
             agreed,
         };
         started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
+        if let Some(offer) = started.config.assumed {
+            started.stream = 1;
+            started.put_startup(&started.agree(offer), output)?;
+            started.stream = 0;
+        }
         Ok(started)
     }
 
@@ -209,12 +222,33 @@ impl Negotiation {
             let kind = ErrorKind::PeerIncompatible(PeerIncompatible::Compression);
             return Err(Error::with_text(kind, wanted.name()));
         }
-        let offer = Offer::parse(&supported);
-        self.agreed.tablets = tablets(&self.config, &offer);
-        self.agreed.metadata_id = offer.metadata_id || self.config.version.has_metadata_id();
-        self.agreed.offer = offer;
+        let agreed = self.agree(Offer::parse(&supported));
+        if let Some(offer) = self.config.assumed {
+            let assumed = self.agree(offer);
+            if startup_options(&self.config, &assumed) != startup_options(&self.config, &agreed) {
+                let kind = ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged);
+                return Err(Error::new(kind));
+            }
+        } else {
+            self.put_startup(&agreed, output)?;
+        }
+        self.agreed = agreed;
         self.expected = Expected::ReadyOrAuthenticate;
-        let options = startup_options(&self.config, &self.agreed);
+        Ok(())
+    }
+
+    /// What follows from an offer.
+    fn agree(&self, offer: Offer) -> Agreed {
+        Agreed {
+            tablets: tablets(&self.config, &offer),
+            metadata_id: offer.metadata_id || self.config.version.has_metadata_id(),
+            offer,
+            ..self.agreed
+        }
+    }
+
+    fn put_startup(&self, agreed: &Agreed, output: &mut BytesMut) -> Result<(), Error> {
+        let options = startup_options(&self.config, agreed);
         let startup = Startup(options.iter().copied());
         self.put(output, Opcode::Startup, &mut |sink| {
             startup.put(self.config.version, sink)

@@ -35,7 +35,7 @@ use crate::time::Instant;
 ///
 /// Fails with [`ErrorKind::Config`] if a setting cannot work.
 pub fn start<T: Transport>(
-    config: Config,
+    mut config: Config,
     transport: T,
     random: &mut impl rand_core::Rng,
 ) -> Result<(Session, Driver<T>), Error> {
@@ -43,19 +43,25 @@ pub fn start<T: Transport>(
     let mut rng = SmallRng::from_source(random);
     let clock: Shared<dyn Clock> = shared_clock(transport.clock());
     let now = clock.now();
+    // It is of no use once it was read.
+    let warm_start = config.warm_start.take();
     let config = Shared::new(config);
-    let engine = Engine::new(
+    let mut engine = Engine::with_warm_start(
         Shared::clone(&config),
         transport.steering(),
         transport.security(),
         rng.next_u64(),
         now,
+        warm_start,
     );
     let session_id = uuid::Builder::from_random_bytes(random_bytes(&mut rng)).into_uuid();
     let mut handshake = handshake(&config, session_id);
     let told = super::driver_config::describe(&config, transport.security(), transport.steering());
     handshake.driver_config = told.map(Shared::from);
     let hub = Shared::new(Hub::new(config, clock, &engine, rng.next_u64()));
+    let restored = engine.take_statements();
+    let has_restored = !restored.is_empty();
+    hub.keep_statements(restored);
     let session = Session::new(Shared::clone(&hub));
     let timer = transport.timer();
     let driver = Driver {
@@ -69,6 +75,7 @@ pub fn start<T: Transport>(
         questions: Vec::new(),
         connections: Vec::new(),
         assignments: Vec::new(),
+        has_restored,
         is_over: false,
     };
     Ok((session, driver))
@@ -88,6 +95,8 @@ pub struct Driver<T: Transport> {
     /// Connections whose task lives, by id; the cell once they are open.
     connections: Vec<(ConnectionId, Stand)>,
     assignments: Vec<Assignment>,
+    /// Statements of an earlier session were not looked at yet in the light of the schema.
+    has_restored: bool,
     is_over: bool,
 }
 
@@ -222,13 +231,19 @@ impl<T: Transport> Driver<T> {
 
     fn carry_out(&mut self, now: Instant, output: Output) -> Option<ConnectionTask<T>> {
         match output {
-            Output::Connect { id, target, events } => {
+            Output::Connect {
+                id,
+                target,
+                events,
+                assumed,
+            } => {
                 // Settings are told by those that are to hear events: they are opened through the
                 // contact points, and one of them becomes the control connection.
                 let driver_config = self.handshake.driver_config.clone();
                 let handshake = HandshakeConfig {
                     events: events.to_vec(),
                     driver_config: driver_config.filter(|_| !events.is_empty()),
+                    assumed,
                     ..self.handshake.clone()
                 };
                 if let Err(place) = self.connections.binary_search_by_key(&id, |(id, _)| *id) {
@@ -255,6 +270,10 @@ impl<T: Transport> Driver<T> {
                 body,
             } => self.ask(now, id, on, opcode, body),
             Output::Publish(view) => {
+                if self.has_restored && !self.engine.is_warm() {
+                    self.has_restored = false;
+                    self.hub.drop_orphaned_statements(&view);
+                }
                 self.hub.view().store(view);
                 self.hub.set_summary(self.engine.status());
             }

@@ -3,6 +3,7 @@
 //! The data plane reads immutable snapshots (the view, the pools) and locks nothing here. Reports
 //! to the control plane go through the inbox; callers who wait for the session stand in its life.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::cell::Cell;
@@ -10,7 +11,7 @@ use super::inbox::{Inbox, Report};
 use super::life::{Life, Settling};
 use super::pools::Pools;
 use super::transport::Clock;
-use crate::cluster::prepared::PreparedCache;
+use crate::cluster::prepared::{PreparedCache, PreparedStatement};
 use crate::cluster::{Engine, Status as Summary, learn};
 use crate::config::Config;
 use crate::error::{ApiMisuse, Error, ErrorKind};
@@ -86,6 +87,22 @@ impl Hub {
 
     pub(crate) const fn prepared(&self) -> &Mutex<PreparedCache> {
         &self.prepared
+    }
+
+    /// Statements that an earlier session has prepared.
+    pub(super) fn keep_statements(&self, statements: Vec<Shared<PreparedStatement>>) {
+        for statement in statements {
+            let evicted = self.prepared.with(|cache| cache.insert(statement));
+            drop(evicted);
+        }
+    }
+
+    /// Forgets the statements whose table is gone or was made anew: the types of their markers may
+    /// be others now.
+    pub(super) fn drop_orphaned_statements(&self, view: &View) {
+        let is_kept = |statement: &PreparedStatement| !statement.has_lost_its_table(view);
+        let dropped = self.prepared.with(|cache| cache.retain(is_kept));
+        drop(dropped);
     }
 
     /// A number for the choices of one request. The counter is shared but never waited for.

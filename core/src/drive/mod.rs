@@ -30,6 +30,7 @@ mod targeting;
 mod tracing;
 pub mod transport;
 mod wakers;
+mod warm;
 
 pub use batch::Batch;
 pub use connection_task::ConnectionTask;

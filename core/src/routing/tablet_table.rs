@@ -86,6 +86,17 @@ impl TabletTable {
             .flatten()
     }
 
+    /// All tablets in the order of their tokens, and whether each was looked up of late.
+    pub(super) fn all(&self, topology: &Topology) -> Vec<(LearnedTablet, bool)> {
+        let mut all = Vec::new();
+        for slot in &self.directory().slots {
+            let chunk = slot.chunk.load();
+            let described = |at| Some((chunk.describe(at, topology)?, chunk.is_used(at)));
+            all.extend((0..chunk.tablets.len()).filter_map(described));
+        }
+        all
+    }
+
     /// Whether exactly this tablet is stored.
     pub(super) fn holds(&self, learned: &LearnedTablet, topology: &Topology) -> bool {
         let last = Token::new(learned.last);

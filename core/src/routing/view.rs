@@ -7,10 +7,12 @@
 
 use super::ring::{ReplicationStrategy, RingReplicas};
 use super::tablet_table::TabletTable;
-use super::{LearnedTablet, Partitioner, TabletStats, Token, Topology, VersionBlock};
+use super::{KeyspaceSpec, LearnedTablet, Partitioner, TabletStats, Token, Topology, VersionBlock};
 use crate::sync::Shared;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
+use uuid::Uuid;
 
 /// A table of a session: its place among all, and which of the tables that stood there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,6 +58,7 @@ pub struct Table {
     pub(super) handle: TableRef,
     pub(super) keyspace: Shared<str>,
     pub(super) name: Box<str>,
+    pub(super) id: Uuid,
     pub(super) partitioner: Option<Partitioner>,
     pub(super) placement: Placement,
 }
@@ -81,6 +84,11 @@ impl Table {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its id: a table made anew under the same name has another one.
+    pub const fn id(&self) -> Uuid {
+        self.id
     }
 
     /// How its keys become tokens. `None`: in a way that we do not know, so it has no tokens.
@@ -118,6 +126,8 @@ pub(super) struct Schema {
     /// Sorted by keyspace and name.
     pub(super) by_name: Box<[Shared<Table>]>,
     pub(super) strategies: Box<[ReplicationStrategy]>,
+    /// Sorted by name.
+    pub(super) keyspaces: Box<[Shared<KeyspaceSpec>]>,
 }
 
 /// What planning reads.
@@ -153,6 +163,20 @@ impl View {
     /// All tables and views, sorted by keyspace and name.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.schema.by_name.iter().map(|table| &**table)
+    }
+
+    /// All keyspaces, sorted by name.
+    pub fn keyspaces(&self) -> impl Iterator<Item = &KeyspaceSpec> {
+        self.schema.keyspaces.iter().map(|spec| &**spec)
+    }
+
+    /// The learned tablets of a table in the order of their tokens, and whether each was looked up
+    /// of late.
+    pub fn tablets(&self, handle: TableRef) -> Vec<(LearnedTablet, bool)> {
+        match self.table(handle).map(|table| &table.placement) {
+            Some(Placement::Tablets(tablets, _)) => tablets.all(&self.topology),
+            _ => Vec::new(),
+        }
     }
 
     /// The learned tablet that owns a token, for explaining a route.

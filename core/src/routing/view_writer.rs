@@ -97,7 +97,7 @@ pub struct ViewWriter {
 #[derive(Debug)]
 struct Keyspace {
     name: Shared<str>,
-    spec: KeyspaceSpec,
+    spec: Shared<KeyspaceSpec>,
     tables: SortedMap<Box<str>, (u32, TableSpec)>,
 }
 
@@ -213,21 +213,23 @@ impl ViewWriter {
     fn note_keyspace(&mut self, spec: KeyspaceSpec) {
         let Some(keyspace) = self.keyspaces.get_mut(&spec.name) else {
             let name = Shared::from(&*spec.name);
+            let place = spec.name.clone();
             let keyspace = Keyspace {
                 name,
-                spec,
+                spec: Shared::new(spec),
                 tables: SortedMap::new(),
             };
-            self.keyspaces.insert(keyspace.spec.name.clone(), keyspace);
+            self.keyspaces.insert(place, keyspace);
+            self.is_schema_dirty = true;
             return;
         };
-        if keyspace.spec == spec {
+        if *keyspace.spec == spec {
             return;
         }
         self.is_schema_dirty = true;
         let is_same_kind = keyspace.spec.has_tablets == spec.has_tablets
             && keyspace.spec.consistency == spec.consistency;
-        keyspace.spec = spec;
+        keyspace.spec = Shared::new(spec);
         let (name, has_tablets) = (keyspace.spec.name.clone(), keyspace.spec.has_tablets);
         let tables: Vec<(u32, TableSpec)> = keyspace.tables.values().cloned().collect();
         for (place, table) in tables {
@@ -378,6 +380,7 @@ impl ViewWriter {
                     handle: TableRef::new(*place, slot.generation),
                     keyspace: keyspace.name.clone(),
                     name: spec.name.clone(),
+                    id: spec.id,
                     partitioner: spec.partitioner,
                     placement,
                 });
@@ -391,6 +394,11 @@ impl ViewWriter {
             tables: tables.into_boxed_slice(),
             by_name: by_name.into_boxed_slice(),
             strategies: strategies.into_boxed_slice(),
+            keyspaces: self
+                .keyspaces
+                .values()
+                .map(|keyspace| Shared::clone(&keyspace.spec))
+                .collect(),
         }
     }
 

@@ -304,6 +304,13 @@ impl ResultMetadata {
         })
     }
 
+    /// Takes columns that were read in another way.
+    pub(crate) fn from_columns(columns: Vec<ColumnSpec>) -> Self {
+        Self {
+            columns: Shared::from(columns),
+        }
+    }
+
     /// The columns in order.
     #[must_use]
     pub fn columns(&self) -> &[ColumnSpec] {

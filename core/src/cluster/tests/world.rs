@@ -351,7 +351,9 @@ impl World {
                     };
                     self.later(LATENCY, Pending::Input(Input::Resolved { id, result }));
                 }
-                Output::Connect { id, target, events } => {
+                Output::Connect {
+                    id, target, events, ..
+                } => {
                     self.dialing.insert(id);
                     self.connect(id, target, events);
                 }

@@ -7,3 +7,4 @@ mod options;
 mod scene;
 mod scripted;
 mod strong;
+mod warm;

@@ -42,12 +42,7 @@ pub(crate) fn run_on<F: Future<Output = ()> + 'static>(
 ) {
     let seed = options.seed;
     let world = World::new(options.clone(), Faults::NONE);
-    let mut config = Config::server();
-    config.contact_points = (0..options.nodes.len())
-        .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
-        .collect();
-    config.consistency = Consistency::One;
-    adjust(&mut config);
+    let config = config(&options, adjust);
     let (session, driver) = start(config, SimTransport::new(&world), &mut Seed(seed)).unwrap();
     let mut executor = Executor::new(&world, seed);
     let scene = Scene {
@@ -58,6 +53,16 @@ pub(crate) fn run_on<F: Future<Output = ()> + 'static>(
     };
     scene.spawner.spawn(drive(scene.clone(), driver));
     executor.run(600_000_000, scenario(scene)).unwrap();
+}
+
+fn config(options: &Options, adjust: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::server();
+    config.contact_points = (0..options.nodes.len())
+        .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
+        .collect();
+    config.consistency = Consistency::One;
+    adjust(&mut config);
+    config
 }
 
 async fn drive(scene: Scene, mut driver: Driver<SimTransport>) {
@@ -88,6 +93,27 @@ async fn drive(scene: Scene, mut driver: Driver<SimTransport>) {
 }
 
 impl Scene {
+    /// One more session, in the same world.
+    pub(crate) fn another(&self, adjust: impl FnOnce(&mut Config)) -> Self {
+        self.another_in(&self.world, adjust)
+    }
+
+    /// One more session, in a world that has the same clock.
+    pub(crate) fn another_in(&self, world: &World, adjust: impl FnOnce(&mut Config)) -> Self {
+        let options = world.with_cluster(|cluster| cluster.options().clone());
+        let config = config(&options, adjust);
+        let seed = &mut Seed(options.seed + 1);
+        let (session, driver) = start(config, SimTransport::new(world), seed).unwrap();
+        let scene = Self {
+            world: world.clone(),
+            session,
+            spawner: self.spawner.clone(),
+            drops_driver_at: Rc::default(),
+        };
+        scene.spawner.spawn(drive(scene.clone(), driver));
+        scene
+    }
+
     /// Virtual time passes.
     pub(crate) async fn pause(&self, micros: u64) {
         let transport = SimTransport::new(&self.world);
