@@ -89,4 +89,17 @@ mod tests {
             assert_eq!(!chunk.is_unique(), pinned, "{len}");
         }
     }
+
+    #[test]
+    fn bodies_are_shared_whole_and_printed_as_their_length() {
+        for len in [0, 1, 32, 33, 100] {
+            let bytes = alloc::vec![7; len];
+            let body = Body::from_slice(&bytes);
+            assert_eq!(
+                alloc::format!("{body:?}"),
+                alloc::format!("Body({len} bytes)")
+            );
+            assert_eq!(body.into_bytes(), bytes);
+        }
+    }
 }

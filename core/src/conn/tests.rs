@@ -213,3 +213,78 @@ fn requests_of_a_lost_connection_go_elsewhere_if_they_may() {
         }
     }
 }
+
+#[test]
+fn a_closed_connection_says_why() {
+    let mut connection = named(ConnectionLimits::default());
+    assert_eq!(connection.over(), None);
+    let cause = Error::from(LinkError::CLOSED_BY_PEER);
+    connection.close(&cause, |_| {});
+    assert_eq!(connection.over().map(Error::kind), Some(cause.kind()));
+}
+
+/// Limit 2, age 1 second: the third orphan starts the watch, and a fourth does not put it off.
+#[test]
+fn orphans_beyond_their_number_and_age_end_the_connection() {
+    let limits = ConnectionLimits {
+        orphans: 2,
+        ..ConnectionLimits::default()
+    };
+    let due = at(1_000_000 + 30 + 1);
+    for (given_up, watched) in [(2, false), (3, true), (4, true)] {
+        let mut connection = named(limits);
+        for number in 1..=given_up {
+            let key = put(&mut connection, 'a');
+            connection.cancel(key, at(10 * number), |_| {});
+        }
+        assert_eq!(connection.poll_timeout() == due, watched, "{given_up}");
+        let before = at(1_000_000 + 30);
+        assert_eq!(connection.handle_timeout(before, |_| {}), Ok(()));
+        let outcome = connection.handle_timeout(due, |_| {});
+        let over = Err(Error::new(ErrorKind::Limit(LimitField::Orphans)));
+        assert_eq!(outcome, if watched { over } else { Ok(()) }, "{given_up}");
+    }
+}
+
+/// The same three orphans, one of which is answered in time: nothing is wrong, and a later one
+/// starts a new watch.
+#[test]
+fn orphans_that_are_answered_in_time_are_forgiven() {
+    let mut connection = named(ConnectionLimits {
+        orphans: 2,
+        ..ConnectionLimits::default()
+    });
+    for _ in 0..3 {
+        let key = put(&mut connection, 'a');
+        connection.cancel(key, at(0), |_| {});
+    }
+    answer_first(&mut connection);
+    let due = at(1_000_001);
+    assert_eq!(connection.handle_timeout(due, |_| {}), Ok(()));
+    assert!(
+        connection.poll_timeout() > at(2_000_000),
+        "no watch is left"
+    );
+    let key = put(&mut connection, 'a');
+    connection.cancel(key, due, |_| {});
+    assert_eq!(connection.poll_timeout(), at(2_000_002));
+}
+
+#[cfg(feature = "lz4")]
+#[test]
+fn long_requests_are_compressed_once_that_is_agreed() {
+    for (compression, flags) in [(None, 0), (Some(Compression::Lz4), 1)] {
+        let mut connection = named(ConnectionLimits::default());
+        connection.set_compression(compression);
+        let head = RequestHead::new(Opcode::Query);
+        let sent = connection.submit(None, NEVER, head, |sink| {
+            sink.extend_from_slice(&[7; 1000]);
+            Ok::<_, EncodeError>(())
+        });
+        assert!(sent.is_ok());
+        let mut output = BytesMut::new();
+        connection.swap_output(&mut output, |_| {});
+        assert_eq!(output[..5], [4, flags, 0, 1, 7]);
+        assert_eq!(output.len() < 1009, compression.is_some());
+    }
+}
