@@ -388,11 +388,7 @@ mod tests {
             (TooDeep, "nested too deeply"),
         ];
         for (kind, told) in kinds {
-            let error = ParseError {
-                what: "type",
-                at: 6,
-                kind,
-            };
+            let error = ParseError::new("type", 6, kind);
             assert_eq!(error.to_string(), format!("type at byte 6: {told}"));
         }
     }

@@ -454,12 +454,12 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-        let failure = EncodeError::new("inner", EncodeErrorKind::NotHere);
+        let failure = || EncodeError::new("inner", EncodeErrorKind::NotHere);
         let failed = builder.value_with(|sink| {
             sink.put(&[4]);
-            Err(failure)
+            Err(failure())
         });
-        assert_eq!(failed, Err(failure));
+        assert_eq!(failed, Err(failure()));
         builder.null().unwrap();
         assert_eq!((builder.len(), builder.is_empty()), (2, false));
         let encoded = builder.finish();
