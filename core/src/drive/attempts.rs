@@ -98,7 +98,7 @@ impl Outgoing<'_> {
         })
     }
 
-    fn pick(&self, target: &Target) -> Option<Shared<Cell>> {
+    pub(super) fn pick(&self, target: &Target) -> Option<Shared<Cell>> {
         let picked = self.hub.pick(target, self.entropy);
         // Its connection may have gone since the plan was made, and another one been picked.
         #[cfg(feature = "targeting")]

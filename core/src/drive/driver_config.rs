@@ -65,6 +65,8 @@ fn policy(config: &Config, json: &mut Json) {
     json.put("tablet_leader", policy.tablet_leader);
     json.put("shuffle", policy.shuffle);
     json.put("rotate_lwt", policy.rotate_lwt);
+    #[cfg(feature = "lwt-learning")]
+    json.put("learn_lwt", policy.learn_lwt);
 }
 
 fn pool(config: &Config, steering: SteeringKind, json: &mut Json) {

@@ -30,6 +30,8 @@ pub(crate) struct Hub {
     seed: u64,
     draws: Gauge,
     prepared: Mutex<PreparedCache>,
+    #[cfg(feature = "lwt-learning")]
+    lwt_marks: Mutex<super::lwt_learning::LwtMarks>,
     timestamps: Mutex<i64>,
     inbox: Inbox,
     life: Life,
@@ -54,6 +56,8 @@ impl Hub {
             seed,
             draws: Gauge::default(),
             prepared: Mutex::new(prepared),
+            #[cfg(feature = "lwt-learning")]
+            lwt_marks: Mutex::new(super::lwt_learning::LwtMarks::default()),
             timestamps: Mutex::new(i64::MIN),
             inbox,
             life: Life::new(),
@@ -103,6 +107,11 @@ impl Hub {
         let is_kept = |statement: &PreparedStatement| !statement.has_lost_its_table(view);
         let dropped = self.prepared.with(|cache| cache.retain(is_kept));
         drop(dropped);
+    }
+
+    #[cfg(feature = "lwt-learning")]
+    pub(super) const fn lwt_marks(&self) -> &Mutex<super::lwt_learning::LwtMarks> {
+        &self.lwt_marks
     }
 
     /// A number for the choices of one request. The counter is shared but never waited for.

@@ -15,6 +15,8 @@ mod inbox;
 mod life;
 #[cfg(all(test, messina_loom))]
 mod loom_models;
+#[cfg(feature = "lwt-learning")]
+mod lwt_learning;
 mod outgoing;
 mod pager;
 mod pools;

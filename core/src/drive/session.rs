@@ -249,6 +249,11 @@ impl Session {
         page: Option<&PagingState>,
     ) -> Result<QueryResult, Error> {
         let request = self.execution(prepared, values, page)?;
+        #[cfg(feature = "lwt-learning")]
+        if let Some(wanted) = self.claim_learning(&request) {
+            // On the heap, for it is rare and would make every request's future larger.
+            Box::pin(self.learn_before(&request, wanted)).await;
+        }
         let ran = request.run().await?;
         let result = request.decode(ran)?;
         if result.info().schema_changed {
@@ -265,7 +270,7 @@ impl Session {
         result
     }
 
-    fn execution<'a>(
+    pub(super) fn execution<'a>(
         &'a self,
         prepared: &'a Prepared,
         values: &'a EncodedRow,

@@ -133,6 +133,14 @@ impl<'a> Statement<'a> {
         }
     }
 
+    #[cfg(feature = "lwt-learning")]
+    pub(super) fn with_options(text: impl Into<Cow<'a, str>>, options: StatementOptions) -> Self {
+        Self {
+            text: text.into(),
+            options,
+        }
+    }
+
     /// The text.
     pub fn text(&self) -> &str {
         &self.text

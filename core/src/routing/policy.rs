@@ -39,6 +39,10 @@ pub struct Policy {
     /// version): start at a replica that depends on the tablet, so that the one with the lowest
     /// host id does not get all. Every client of a table must have the same setting.
     pub rotate_lwt: bool,
+    /// Whether a conditional statement reads its key first where nothing else teaches its tablet:
+    /// at most once a minute for each tablet.
+    #[cfg(feature = "lwt-learning")]
+    pub learn_lwt: bool,
 }
 
 impl Default for Policy {
@@ -52,6 +56,8 @@ impl Default for Policy {
             tablet_leader: true,
             shuffle: true,
             rotate_lwt: false,
+            #[cfg(feature = "lwt-learning")]
+            learn_lwt: true,
         }
     }
 }

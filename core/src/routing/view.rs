@@ -22,15 +22,15 @@ pub struct TableRef {
 }
 
 impl TableRef {
-    pub(super) const fn new(place: u32, generation: u32) -> Self {
+    pub(crate) const fn new(place: u32, generation: u32) -> Self {
         Self { place, generation }
     }
 
-    pub(super) const fn place(self) -> usize {
+    pub(crate) const fn place(self) -> usize {
         self.place as usize
     }
 
-    pub(super) const fn generation(self) -> u32 {
+    pub(crate) const fn generation(self) -> u32 {
         self.generation
     }
 }
@@ -183,6 +183,15 @@ impl View {
     pub fn tablet(&self, handle: TableRef, token: Token) -> Option<LearnedTablet> {
         match &self.table(handle)?.placement {
             Placement::Tablets(tablets, _) => tablets.describe(token, &self.topology),
+            Placement::Ring(_) => None,
+        }
+    }
+
+    /// The last token of the learned tablet that owns a token.
+    #[cfg(feature = "lwt-learning")]
+    pub(crate) fn tablet_end(&self, handle: TableRef, token: Token) -> Option<i64> {
+        match &self.table(handle)?.placement {
+            Placement::Tablets(tablets, _) => tablets.find(token).map(|hit| hit.last),
             Placement::Ring(_) => None,
         }
     }

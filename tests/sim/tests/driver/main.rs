@@ -1,6 +1,7 @@
 //! The whole driver under virtual time, without faults but those that a test sets.
 
 mod batches;
+mod conditional;
 mod following;
 mod mixed;
 mod options;

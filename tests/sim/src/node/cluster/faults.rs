@@ -116,6 +116,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// A node offers these tablets extensions to connections from now on, as one does that was
+    /// upgraded and started again.
+    pub fn set_tablets(&mut self, node: usize, mode: TabletsMode) -> Result<(), ControlError> {
+        let settings = self.options.nodes.get_mut(node);
+        settings
+            .ok_or_else(|| ControlError(format!("no node {node}")))?
+            .tablets = mode;
+        Ok(())
+    }
+
     /// Sends an event about a node to all who registered on other nodes.
     pub fn announce(&mut self, node: usize, event: NodeEvent) {
         let Some(address) = self.nodes.get(node).map(|node| node.address) else {
