@@ -31,7 +31,7 @@ use crate::wire::{Consistency, SerialConsistency, SmallBuffer, Values, ValuesBui
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Reads in that time for the unknown tablets of a table.
-const UNKNOWN_MAX: u16 = 256;
+const UNKNOWN_MAX: u16 = 512;
 
 /// How many of these one counts for that taught nothing.
 const FRUITLESS: u16 = 16;
@@ -346,7 +346,7 @@ mod tests {
             marks.finished(TABLE, false);
             may
         });
-        assert_eq!(fruitless.count(), 15, "and the one before");
+        assert_eq!(fruitless.count(), 31, "and the one before");
         assert!(marks.claim(wanted(None), at(120)));
         // One that was dropped never says that it has ended.
         assert!(!marks.claim(wanted(None), at(120)));

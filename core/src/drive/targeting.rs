@@ -13,7 +13,8 @@ use crate::routing::{Plan, PlanContext, Target, View, plan};
 /// The only place a statement may go to.
 ///
 /// The request is never sent elsewhere: not by a retry, not because the connection is full. If it
-/// cannot go there it fails with [`ErrorKind::Target`], and nothing was sent.
+/// cannot go there it fails with [`ErrorKind::Target`], and nothing was sent; also where shards are
+/// opened at their first use, which this is then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatementTarget {
     host_id: Uuid,
@@ -104,6 +105,19 @@ impl Outgoing<'_> {
         Some(found)
     }
 
+    /// A shard that is opened at its first use is asked for, so that the next try finds it.
+    fn wish(&self, only: StatementTarget) {
+        let target = self.hub.view().with(|view| {
+            let topology = view.topology();
+            let node = topology.node(topology.node_by_host_id(only.host_id)?)?;
+            let shard = node.shard_map()?.check(only.shard?)?;
+            Some(Target::custom(node.idx(), Some(shard)))
+        });
+        if let Some(target) = target {
+            drop(self.hub.pick(&target, self.entropy));
+        }
+    }
+
     /// Why the target that the statement names was not reached.
     pub(super) fn target_problem(&self) -> Option<Error> {
         let only = self.only?;
@@ -113,6 +127,7 @@ impl Outgoing<'_> {
             .with(|view| hub.pools().with(|pools| only.find(view, pools)));
         // It was connected a moment ago and is again.
         let problem = found.err().unwrap_or(TargetProblem::NotConnected);
+        self.wish(only);
         let text = match only.shard {
             Some(shard) => alloc::format!("shard {shard} of node {}", only.host_id),
             None => alloc::format!("node {}", only.host_id),

@@ -5,7 +5,7 @@
 //! Rules of ScyllaDB's document on tablet awareness.
 
 use super::planner::RouteRequest;
-use super::policy::{Distance, Load, Policy, Scope};
+use super::policy::{Load, Policy, Scope};
 use super::view::{KeyspaceConsistency, Placement, View};
 
 /// Whether a plan begins with the leader of the tablet, and if not, why.
@@ -77,12 +77,16 @@ pub fn leadership(
     let Some(node) = first.and_then(|idx| topology.node(idx)) else {
         return Leadership::UnknownNode;
     };
-    let distance: Option<Distance> = Scope::new(topology, policy).distance(node);
-    match distance {
-        None if !node.is_enabled() => Leadership::Filtered,
-        None if !node.is_up() => Leadership::Down,
-        None => Leadership::ForbiddenDc,
-        Some(_) if !load.is_connected(node.idx()) => Leadership::NotConnected,
-        Some(_) => Leadership::First,
+    // Nodes that the policy does not reach are filtered out as well.
+    if Scope::new(topology, policy).reach(node).is_none() {
+        Leadership::ForbiddenDc
+    } else if !node.is_enabled() {
+        Leadership::Filtered
+    } else if !node.is_up() {
+        Leadership::Down
+    } else if !load.is_connected(node.idx()) {
+        Leadership::NotConnected
+    } else {
+        Leadership::First
     }
 }

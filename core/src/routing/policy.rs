@@ -135,6 +135,11 @@ impl Scope {
         if !node.is_up() || !node.is_enabled() {
             return None;
         }
+        self.reach(node)
+    }
+
+    /// The same, whatever the state of the node.
+    pub(super) fn reach(self, node: &Node) -> Option<Distance> {
         match self.local {
             Local::Everywhere => Some(Distance::Dc),
             Local::Dc(_, Some(rack)) if node.rack() == rack => Some(Distance::Rack),

@@ -199,9 +199,9 @@ fn the_first_target_is_right_for_every_policy_and_leader() {
                 (Local, "3L/3", First),
                 (Remote, "1D/1", ForbiddenDc),
                 (LocalDown, "1D/1", Down),
-                (RemoteDown, "1D/1", Down),
+                (RemoteDown, "1D/1", ForbiddenDc),
                 (LocalFiltered, "1D/1", Filtered),
-                (RemoteFiltered, "1D/1", Filtered),
+                (RemoteFiltered, "1D/1", ForbiddenDc),
             ],
         ),
         (
@@ -211,9 +211,9 @@ fn the_first_target_is_right_for_every_policy_and_leader() {
                 (Local, "3L/3", First),
                 (Remote, "1R/1", ForbiddenDc),
                 (LocalDown, "1R/1", Down),
-                (RemoteDown, "1R/1", Down),
+                (RemoteDown, "1R/1", ForbiddenDc),
                 (LocalFiltered, "1R/1", Filtered),
-                (RemoteFiltered, "1R/1", Filtered),
+                (RemoteFiltered, "1R/1", ForbiddenDc),
             ],
         ),
         (

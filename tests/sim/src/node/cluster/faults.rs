@@ -2,6 +2,7 @@
 
 use super::super::connection::EventKind;
 use super::super::error::CqlError;
+use super::super::options::TabletsMode;
 use super::{Cluster, ControlError, Node, NodeEvent};
 
 /// Faults and warnings that wait for their requests, for each node.
