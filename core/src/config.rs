@@ -1,5 +1,8 @@
 //! Everything that can be set, with defaults that are safe on a bad day.
 
+#[cfg(any(test, feature = "client-routes"))]
+mod client_routes;
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -17,6 +20,9 @@ use crate::routing::{HostFilter, Policy, PortRange};
 use crate::sync::Shared;
 use crate::target::{Endpoint, Name};
 use crate::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
+
+#[cfg(any(test, feature = "client-routes"))]
+pub use client_routes::ClientRoutes;
 
 /// The port of plain CQL.
 pub const DEFAULT_PORT: u16 = 9042;
@@ -57,6 +63,10 @@ pub struct Config {
     pub host_filter: Option<Shared<dyn HostFilter>>,
     /// Connections for each node.
     pub pool: PoolConfig,
+    /// Reaches nodes by the routes that the cluster has for certain clients; `None` by their own
+    /// addresses.
+    #[cfg(any(test, feature = "client-routes"))]
+    pub client_routes: Option<ClientRoutes>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Every other bound.
@@ -92,6 +102,8 @@ impl Config {
             custom_policy: None,
             host_filter: None,
             pool: PoolConfig::default(),
+            #[cfg(any(test, feature = "client-routes"))]
+            client_routes: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             write_deferral: true,
@@ -133,6 +145,10 @@ impl Config {
         if self.contact_points.is_empty() {
             return Err(contact_point("at least one is needed"));
         }
+        #[cfg(any(test, feature = "client-routes"))]
+        self.client_routes
+            .as_ref()
+            .map_or(Ok(()), ClientRoutes::check)?;
         let timeouts = &self.timeouts;
         let zero = [
             timeouts.connect,
@@ -340,14 +356,26 @@ fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
         },
         None => (point, DEFAULT_PORT),
     };
-    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if host.is_empty() || !host.chars().all(valid) {
-        return Err(contact_point(&alloc::format!(
+    host_name(host, port).ok_or_else(|| {
+        contact_point(&alloc::format!(
             "{} is not HOST or HOST:PORT",
             Quoted(point)
-        )));
+        ))
+    })
+}
+
+/// An endpoint of an address or a name.
+pub(crate) fn host_endpoint(host: &str, port: u16) -> Option<Endpoint> {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => Some(Endpoint::Addr(SocketAddr::new(ip, port))),
+        Err(_) => host_name(host, port),
     }
-    Ok(Endpoint::Name {
+}
+
+fn host_name(host: &str, port: u16) -> Option<Endpoint> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_name = !host.is_empty() && host.chars().all(valid);
+    is_name.then(|| Endpoint::Name {
         host: Name::from(host),
         port,
     })
@@ -413,7 +441,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_work_are_refused() {
-        let breaks: [fn(&mut Config); 9] = [
+        let breaks: [fn(&mut Config); 10] = [
             |config| config.contact_points.clear(),
             |config| config.timeouts.connect = Duration::ZERO,
             |config| config.timeouts.request = Duration::ZERO,
@@ -423,6 +451,7 @@ mod tests {
             |config| config.limits.connection.heartbeat_interval = Duration::ZERO,
             |config| config.limits.connection.heartbeat_timeout = Duration::ZERO,
             |config| config.limits.connection.in_flight = 0,
+            |config| config.client_routes = Some(ClientRoutes::new([""])),
         ];
         for (place, change) in breaks.iter().enumerate() {
             let mut config = Config::server();

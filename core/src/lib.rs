@@ -59,6 +59,8 @@ pub const FEATURES: &[&str] = &[
     "lz4",
     #[cfg(feature = "snappy")]
     "snappy",
+    #[cfg(feature = "client-routes")]
+    "client-routes",
     #[cfg(feature = "driver-config")]
     "driver-config",
 ];

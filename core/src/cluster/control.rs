@@ -27,6 +27,7 @@ pub(super) struct Control {
     pub(super) since: Instant,
     topology: Schedule,
     schema: Schedule,
+    routes: Schedule,
     refresh_interval: Duration,
     periodic_at: Instant,
 }
@@ -64,6 +65,7 @@ impl Control {
             since: now,
             topology: Schedule::default(),
             schema: Schedule::default(),
+            routes: Schedule::default(),
             refresh_interval,
             periodic_at: Instant::FAR_FUTURE,
         }
@@ -95,6 +97,9 @@ impl Control {
         if scope.schema {
             self.schema.note(at);
         }
+        if scope.routes {
+            self.routes.note(at);
+        }
     }
 
     /// Whether something is known to have changed, or is waited for.
@@ -115,9 +120,11 @@ impl Control {
     /// What is to be read now, if anything; marks it as begun.
     pub(super) fn begin_due(&mut self, now: Instant) -> Option<Scope> {
         let periodic = now >= self.periodic_at;
+        let topology = self.topology.is_due(now) || periodic;
         let scope = Scope {
-            topology: self.topology.is_due(now) || periodic,
+            topology,
             schema: self.schema.is_due(now) || periodic,
+            routes: topology || self.routes.is_due(now),
         };
         if scope == Scope::default() {
             return None;
@@ -145,6 +152,7 @@ impl Control {
         if self.held().is_some() && self.discovery.is_none() {
             consider(self.topology.due());
             consider(self.schema.due());
+            consider(self.routes.due());
             consider(Some(self.periodic_at).filter(|at| *at != Instant::FAR_FUTURE));
         }
         if matches!(self.role, Role::Vacant(_)) {
@@ -157,6 +165,7 @@ impl Control {
         topology
             .into_iter()
             .chain(scope.schema.then_some(&mut self.schema))
+            .chain(scope.routes.then_some(&mut self.routes))
     }
 }
 
@@ -182,6 +191,9 @@ pub(super) const EVENTS: &[&str] = &[
     EventKind::StatusChange.name(),
     EventKind::SchemaChange.name(),
 ];
+
+/// What it registers for besides if client routes are followed.
+pub(super) const ROUTE_EVENTS: &[&str] = &[EventKind::ClientRoutesChange.name()];
 
 /// From an event to the reading it causes, at least; and what is added at most.
 const DEBOUNCE: Duration = Duration::from_millis(200);

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
+use super::client_routes::RouteTable;
 use super::found::Found;
 use super::warnings::warning;
 use crate::conn::Answer;
@@ -24,20 +25,30 @@ use crate::wire::{Consistency, Dialect, EncodeError, ProtocolVersion};
 pub(super) struct Scope {
     pub(super) topology: bool,
     pub(super) schema: bool,
+    /// Client routes, if the session follows them. Read with the topology, too.
+    pub(super) routes: bool,
 }
 
 impl Scope {
     pub(super) const ALL: Self = Self {
         topology: true,
         schema: true,
+        routes: true,
     };
     pub(super) const TOPOLOGY: Self = Self {
         topology: true,
         schema: false,
+        routes: true,
     };
     pub(super) const SCHEMA: Self = Self {
         topology: false,
         schema: true,
+        routes: false,
+    };
+    pub(super) const ROUTES: Self = Self {
+        topology: false,
+        schema: false,
+        routes: true,
     };
 }
 
@@ -46,6 +57,7 @@ impl Scope {
 pub(super) enum SystemTable {
     Local,
     Peers,
+    ClientRoutes,
     Keyspaces,
     ScyllaKeyspaces,
     Tables,
@@ -66,7 +78,7 @@ impl SystemTable {
     const fn is_optional(self) -> bool {
         matches!(
             self,
-            Self::ScyllaKeyspaces | Self::ScyllaTables | Self::Views
+            Self::ScyllaKeyspaces | Self::ScyllaTables | Self::Views | Self::ClientRoutes
         )
     }
 
@@ -74,7 +86,8 @@ impl SystemTable {
         matches!(self, Self::ScyllaKeyspaces | Self::ScyllaTables)
     }
 
-    /// The statement; `SELECT *` where columns depend on the version.
+    /// The statement; `SELECT *` where columns depend on the version. That of client routes is
+    /// made for each session.
     const fn statement(self, with_tokens: bool) -> &'static str {
         match (self, with_tokens) {
             (Self::Local, true) => {
@@ -91,6 +104,7 @@ impl SystemTable {
             (Self::Peers, false) => {
                 "SELECT peer, host_id, data_center, rack, rpc_address FROM system.peers"
             }
+            (Self::ClientRoutes, _) => "",
             (Self::Keyspaces, _) => {
                 "SELECT keyspace_name, replication FROM system_schema.keyspaces"
             }
@@ -133,12 +147,19 @@ enum ReadState {
 }
 
 impl Discovery {
-    pub(super) fn new(scope: Scope, is_scylla: bool, page_size: i32, window: usize) -> Self {
+    pub(super) fn new(
+        scope: Scope,
+        is_scylla: bool,
+        page_size: i32,
+        window: usize,
+        routes: Option<RouteTable>,
+    ) -> Self {
         let topology = scope.topology.then_some(SystemTable::TOPOLOGY);
         let schema = scope.schema.then_some(SystemTable::SCHEMA);
         let tables = topology
             .into_iter()
             .flatten()
+            .chain(routes.as_ref().map(|_| SystemTable::ClientRoutes))
             .chain(schema.into_iter().flatten());
         let reads = tables
             .filter(|table| is_scylla || !table.is_of_scylla())
@@ -153,7 +174,10 @@ impl Discovery {
             reads: reads.collect(),
             window,
             with_tokens: true,
-            found: Found::default(),
+            found: Found {
+                routes,
+                ..Found::default()
+            },
         }
     }
 
@@ -183,8 +207,12 @@ impl Discovery {
             paging_state: place.as_deref(),
             ..QueryParameters::new(Consistency::One)
         };
-        let text = read.table.statement(with_tokens);
-        let body = query_body(text, parameters, version)?;
+        let body = match &self.found.routes {
+            Some(routes) if read.table == SystemTable::ClientRoutes => {
+                query_body(&routes.statement(), parameters, version)?
+            }
+            _ => query_body(read.table.statement(with_tokens), parameters, version)?,
+        };
         read.state = ReadState::Asked(place);
         Ok(Some((read.table, body)))
     }
@@ -233,7 +261,14 @@ impl Discovery {
                 ));
                 Ok(())
             }
-            Err(error) if table.is_optional() && is_invalid(&error) => Ok(()),
+            Err(error) if table.is_optional() && is_invalid(&error) => {
+                if table == SystemTable::ClientRoutes && self.found.routes.take().is_some() {
+                    self.found.note(warning!(
+                        "a node has no client routes: those known are kept ({error})"
+                    ));
+                }
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -295,7 +330,7 @@ mod tests {
     /// CL ONE, flags: page size; then page size and paging state.
     #[test]
     fn pages_follow_one_another() {
-        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1);
+        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1, None);
         let (table, body) = question(&mut discovery).unwrap();
         assert_eq!(table, SystemTable::Keyspaces);
         let tail = body[4 + answers::statement(&body).len()..].to_vec();
@@ -327,7 +362,7 @@ mod tests {
 
     #[test]
     fn pages_that_do_not_fit_become_smaller_and_tokens_are_left_out_last() {
-        let mut discovery = Discovery::new(Scope::TOPOLOGY, true, 16, 2);
+        let mut discovery = Discovery::new(Scope::TOPOLOGY, true, 16, 2, None);
         let (local, _) = question(&mut discovery).unwrap();
         let mut sizes = Vec::new();
         for _ in 0..5 {
@@ -361,7 +396,7 @@ mod tests {
         ];
         for (table, is_optional) in all {
             for (code, is_fine) in [(0x2200, is_optional), (0x0000, false), (0x1001, false)] {
-                let mut discovery = Discovery::new(Scope::SCHEMA, true, 10, 8);
+                let mut discovery = Discovery::new(Scope::SCHEMA, true, 10, 8, None);
                 while question(&mut discovery).is_some() {}
                 let answer = Ok(answers::error(code, "no"));
                 let result = discovery.handle_answer(table, answer, &DIALECT);
@@ -372,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_table_without_end_is_cut() {
-        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1);
+        let mut discovery = Discovery::new(Scope::SCHEMA, false, 1000, 1, None);
         let page: Vec<_> = (0..1000)
             .map(|n| [answers::text(&alloc::format!("k{n}"))].to_vec())
             .collect();

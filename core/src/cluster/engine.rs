@@ -10,6 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::client_routes::Routes;
 use super::contact::Contact;
 use super::control::Control;
 use super::discovery::SystemTable;
@@ -45,6 +46,7 @@ pub struct Engine {
     pub(super) control: Control,
     pub(super) settle: Settle,
     pub(super) catalog: Catalog,
+    pub(super) routes: Routes,
     /// Nodes that left, and when their index may be given to another.
     pub(super) retired: Vec<(NodeIdx, Instant)>,
     pub(super) counters: Counters,
@@ -111,6 +113,7 @@ struct Question {
 pub(super) enum Purpose {
     UseKeyspace,
     Register,
+    RegisterRoutes,
     Read(SystemTable),
     LocalVersion,
     PeerVersions,
@@ -143,11 +146,14 @@ impl Engine {
         let timeouts = &config.timeouts;
         let (base, max) = (timeouts.reconnect_base, timeouts.reconnect_max);
         let mut catalog = Catalog::new(&config.limits);
+        let routes = Routes::new(&config, security);
+        let mut pool = config.pool;
+        pool.shard_aware_port &= routes.allow_shard_aware_port(&config);
         let mut engine = Self {
             published: Shared::new(catalog.writer.view()),
             catalog,
             settings: PoolSettings {
-                config: config.pool,
+                config: pool,
                 steering,
                 security,
                 reconnect_base: base,
@@ -159,6 +165,7 @@ impl Engine {
             pools: SortedMap::new(),
             control: Control::new(now, base, max, timeouts.refresh_interval),
             settle: Settle::default(),
+            routes,
             retired: Vec::new(),
             counters: Counters::default(),
             phase: Phase::FirstContact,

@@ -42,7 +42,7 @@ impl Pool {
     /// What to connect to next, if anything is missing and may be tried now. The caller connects
     /// and says so by [`Pool::started`].
     pub(super) fn next_connect(&mut self, now: Instant, rng: &mut SmallRng) -> Option<Dial> {
-        if !self.is_called || !self.backoff.may_try(now) {
+        if !self.is_called || self.is_cut_off() || !self.backoff.may_try(now) {
             return None;
         }
         let anywhere = Dial {

@@ -12,6 +12,7 @@ use core::net::IpAddr;
 
 use uuid::Uuid;
 
+use super::client_routes::{CAN_FOLLOW, RouteTable};
 use super::discovery::SystemTable;
 use super::rows::{address, read_rows, text, text_pairs, texts, uuid};
 use super::warnings::{ARE_HEARD, warning};
@@ -78,13 +79,16 @@ pub(super) struct Found {
     pub(super) tables: Vec<TableRow>,
     /// Partitioners other than the default, by keyspace and table; `None` if we do not know it.
     pub(super) partitioners: SortedMap<(Box<str>, Box<str>), Option<Partitioner>>,
+    /// To be filled if client routes are followed.
+    pub(super) routes: Option<RouteTable>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Found {
     pub(super) fn row_count(&self) -> usize {
         let schema = self.keyspaces.len() + self.scylla_keyspaces.len() + self.tables.len();
-        self.peers.len() + schema + self.partitioners.len()
+        let routes = self.routes.as_ref().map_or(0, |routes| routes.rows);
+        self.peers.len() + schema + self.partitioners.len() + routes
     }
 
     /// Something to warn of when the reading has ended.
@@ -104,6 +108,10 @@ impl Found {
         match table {
             SystemTable::Local => self.take_local(answer, dialect),
             SystemTable::Peers => self.take_peers(answer, dialect),
+            SystemTable::ClientRoutes => match &mut self.routes {
+                Some(routes) if CAN_FOLLOW => routes.take(answer, dialect),
+                _ => Ok(None),
+            },
             SystemTable::Keyspaces => self.take_keyspaces(answer, dialect),
             SystemTable::ScyllaKeyspaces => self.take_scylla_keyspaces(answer, dialect),
             SystemTable::Tables => self.take_tables(answer, dialect, "table_name"),

@@ -6,6 +6,7 @@
 //! One request of the control plane goes like this: `Output::Ask` names an open connection and a
 //! frame body; `drive` sends it like any request and answers with `Input::Answered`.
 
+mod client_routes;
 mod contact;
 mod control;
 mod dialing;
@@ -48,6 +49,7 @@ use crate::sync::Shared;
 use crate::target::{Name, Resolved, Target};
 use crate::wire::Opcode;
 
+pub use client_routes::{NodeRoute, RouteProblem};
 pub use engine::Engine;
 pub use learning::{TabletNews, learn};
 pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};

@@ -53,10 +53,14 @@ impl Engine {
             let peers = found.peers.split_off(0);
             let (change, places) = self.catalog.set_nodes(local, peers, is_up, may_contact);
             self.nodes_changed(&change, places, now);
+            self.follow_routes(found.routes.take(), now);
             self.join_adopted(id, host_id, now);
             if self.phase == Phase::Over {
                 return;
             }
+        }
+        if found.routes.is_some() {
+            self.follow_routes(found.routes.take(), now);
         }
         if scope.schema {
             self.catalog.set_schema(&mut found);
@@ -105,13 +109,16 @@ impl Engine {
             };
             self.retired.retain(|(retired, _)| *retired != node);
             let known = self.pools.get(&node);
-            if known.is_some_and(|pool| pool.endpoint != place.endpoint) {
+            // Where routes lead, the node's own address is nothing to go by.
+            let is_direct = !self.routes.are_followed();
+            if is_direct && known.is_some_and(|pool| pool.endpoint != place.endpoint) {
                 self.drop_pool(node, now);
             }
             let settings = self.settings;
-            let pool = self
-                .pools
-                .get_or_insert_with(node, || Pool::new(place.host_id, place.endpoint, settings));
+            let pool = self.pools.get_or_insert_with(node, || Pool {
+                route: self.routes.to(place.host_id),
+                ..Pool::new(place.host_id, place.endpoint, settings)
+            });
             pool.broadcast = place.broadcast;
             self.note_liveness(node);
         }
@@ -174,7 +181,15 @@ impl Engine {
             Ok(Event::SchemaChange(_)) => {
                 self.control.note_change(Scope::SCHEMA, now, &mut self.rng);
             }
-            Ok(Event::ClientRoutesChange { .. }) => {}
+            Ok(Event::ClientRoutesChange {
+                connection_ids,
+                host_ids,
+                ..
+            }) => {
+                if self.routes.are_concerned(connection_ids, host_ids) {
+                    self.control.note_change(Scope::ROUTES, now, &mut self.rng);
+                }
+            }
             Ok(Event::Other { name, .. }) => self.warn(warning!("unknown event {}", Quoted(name))),
             Err(error) => self.warn(warning!("an event cannot be read: {error}")),
         }

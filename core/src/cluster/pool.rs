@@ -13,6 +13,7 @@ use core::time::Duration;
 use uuid::Uuid;
 
 use super::ConnectionId;
+use super::client_routes::NodeRoute;
 use super::duty::Duty;
 use super::filling::Wish;
 use super::reconnect::Backoff;
@@ -40,6 +41,8 @@ pub(super) struct PoolSettings {
 pub(super) struct Pool {
     pub(super) host_id: Uuid,
     pub(super) endpoint: Endpoint,
+    /// The way to `endpoint`; without one nothing is connected.
+    pub(super) route: NodeRoute,
     /// The address that events name the node by.
     pub(super) broadcast: Option<IpAddr>,
     pub(super) duty: Duty,
@@ -94,6 +97,7 @@ impl Pool {
         Self {
             host_id,
             endpoint,
+            route: NodeRoute::Direct,
             broadcast: None,
             duty: Duty::Serves,
             is_called: true,
@@ -242,7 +246,7 @@ impl Pool {
 
     /// When [`Pool::next_connect`] may have something to say without anything having happened.
     pub(super) fn next_at(&self, consider: &mut dyn FnMut(Option<Instant>)) {
-        if self.occupied() < self.wanted() {
+        if self.occupied() < self.wanted() && !self.is_cut_off() {
             consider(self.backoff.retry_at());
             consider(self.blind.paused_until);
             consider(self.steer.rests_until);

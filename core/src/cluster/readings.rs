@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use bytes::BytesMut;
 
 use super::ConnectionId;
-use super::control::{EVENTS, Role};
+use super::client_routes::CAN_FOLLOW;
+use super::control::{EVENTS, ROUTE_EVENTS, Role};
 use super::discovery::{Discovery, Scope, SystemTable, query_body};
 use super::engine::{Engine, Owner, Phase, Purpose};
 use super::pool::Pool;
@@ -52,21 +53,41 @@ impl Engine {
         if self.links.get(&id).is_some_and(|link| link.is_registered) {
             return self.control_taken(id, now);
         }
+        self.register(id, Purpose::Register, EVENTS, now);
+    }
+
+    /// Asks to hear of these events, on the connection that is to have the role.
+    fn register(
+        &mut self,
+        id: ConnectionId,
+        purpose: Purpose,
+        events: &'static [&'static str],
+        now: Instant,
+    ) {
         self.control.role = Role::Registering(id);
         self.control.since = now;
         let mut body = BytesMut::new();
-        let register = Register { events: EVENTS };
+        let register = Register { events };
         let written = self
             .version_of(id)
             .map(|version| register.put(version, &mut body));
         match written {
-            Some(Ok(())) => self.ask(id, Purpose::Register, Opcode::Register, body.to_vec()),
+            Some(Ok(())) => self.ask(id, purpose, Opcode::Register, body.to_vec()),
             _ => self.control.role = Role::Vacant(now),
         }
     }
 
-    /// The connection has the role and hears events. What happened before is read.
+    /// The connection has the role, once it hears of client routes if those are followed. That is
+    /// asked apart, since older nodes refuse the whole of a request with a word they do not know.
     pub(super) fn control_taken(&mut self, id: ConnectionId, now: Instant) {
+        if self.routes.are_followed() {
+            return self.register(id, Purpose::RegisterRoutes, ROUTE_EVENTS, now);
+        }
+        self.control_begins(id, now);
+    }
+
+    /// The connection has the role and hears events. What happened before is read.
+    fn control_begins(&mut self, id: ConnectionId, now: Instant) {
         self.control.role = Role::Held(id);
         self.control.since = now;
         self.control.backoff.opened(now);
@@ -124,7 +145,9 @@ impl Engine {
         let page_size = page_size.clamp(1, PAGE_SIZE_MAX);
         let in_flight = usize::from(self.config.limits.connection.in_flight);
         let window = (in_flight / 4).clamp(1, WINDOW_MAX);
-        self.control.discovery = Some(Discovery::new(scope, is_scylla, page_size, window));
+        let routes = self.routes.begin_reading(scope);
+        let discovery = Discovery::new(scope, is_scylla, page_size, window, routes);
+        self.control.discovery = Some(discovery);
     }
 
     fn pump_reading(&mut self, now: Instant) {
@@ -152,7 +175,9 @@ impl Engine {
     ) {
         match purpose {
             Purpose::UseKeyspace => self.keyspace_answered(on, answer, now),
-            Purpose::Register => self.registered(on, answer, now),
+            Purpose::Register | Purpose::RegisterRoutes => {
+                self.registered(on, purpose, answer, now);
+            }
             Purpose::Read(table) => self.table_answered(on, table, answer, now),
             Purpose::LocalVersion | Purpose::PeerVersions => {
                 self.version_answered(on, purpose, answer, now);
@@ -160,7 +185,13 @@ impl Engine {
         }
     }
 
-    fn registered(&mut self, id: ConnectionId, answer: Result<Answer, Error>, now: Instant) {
+    fn registered(
+        &mut self,
+        id: ConnectionId,
+        purpose: Purpose,
+        answer: Result<Answer, Error>,
+        now: Instant,
+    ) {
         if self.control.role != Role::Registering(id) {
             return;
         }
@@ -171,12 +202,17 @@ impl Engine {
             Response::Ready => Ok(()),
             _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
         });
+        let is_of_routes = CAN_FOLLOW && purpose == Purpose::RegisterRoutes;
         match result {
+            Ok(()) if is_of_routes => self.control_begins(id, now),
             Ok(()) => {
                 if let Some(link) = self.links.get_mut(&id) {
                     link.is_registered = true;
                 }
                 self.control_taken(id, now);
+            }
+            Err(error) if is_of_routes && self.routes_refused(&error) => {
+                self.control_begins(id, now);
             }
             Err(error) => self.control_failed(id, &error, now),
         }

@@ -7,6 +7,7 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
+use super::client_routes::NodeRoute;
 use super::engine::Engine;
 pub use super::schema::KeyspaceSummary;
 use crate::conn::extensions::ShardAwarePorts;
@@ -76,6 +77,8 @@ pub struct NodeStatus {
     pub shards_connected: Vec<u16>,
     /// The shard-aware port that fits the transport.
     pub shard_aware_port: Option<NonZeroU16>,
+    /// By which way it is connected to.
+    pub route: NodeRoute,
     /// Steering rests because connections landed elsewhere.
     pub is_nat_resting: bool,
     /// What a later session needs to reach it as this one does.
@@ -138,6 +141,7 @@ impl Engine {
             connected: pool.open().count(),
             shards_connected,
             shard_aware_port: pool.shard_aware_port(),
+            route: pool.route.clone(),
             is_nat_resting: pool.is_nat_resting(self.walked_at),
             reach: Reach {
                 endpoint: pool.endpoint.clone(),

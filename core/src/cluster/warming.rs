@@ -84,7 +84,7 @@ impl Engine {
 
     /// Whether a node may yet be reached by what is known.
     fn has_hope(&self) -> bool {
-        let may_come = |pool: &Pool| pool.is_called && pool.is_up();
+        let may_come = |pool: &Pool| pool.is_called && !pool.is_cut_off() && pool.is_up();
         self.pools.values().any(may_come)
     }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::hub::Hub;
 use super::pools::Pools;
 use super::tally::ShardTally;
-use crate::cluster::Status as ClusterStatus;
+use crate::cluster::{NodeRoute, Status as ClusterStatus};
 use crate::conn::extensions::{Agreed, TabletsRouting, key};
 use crate::routing::{NodeIdx, Table, TabletStats, View};
 use crate::sorted::sort_by;
@@ -93,6 +93,8 @@ pub struct NodeStatus {
     pub ignore_msb: Option<u8>,
     /// Its shard-aware port for this session's kind of links, if it names one.
     pub shard_aware_port: Option<NonZeroU16>,
+    /// By which way it is connected to: with client routes the error of one node may stand here.
+    pub route: NodeRoute,
     /// The open connections.
     pub connections: Vec<ConnectionStatus>,
 }
@@ -240,6 +242,7 @@ fn node_status(
         shards: shard_map.map(|map| map.count().get()),
         ignore_msb: shard_map.map(crate::routing::ShardMap::ignore_msb),
         shard_aware_port: in_cluster.and_then(|known| known.shard_aware_port),
+        route: in_cluster.map_or_else(NodeRoute::default, |known| known.route.clone()),
         connections,
     })
 }

@@ -10,4 +10,5 @@ mod first_contact;
 mod lazy;
 mod pools;
 mod refresh;
+mod routes;
 mod world;

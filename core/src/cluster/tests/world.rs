@@ -90,6 +90,12 @@ pub(super) struct World {
     /// Whether a ScyllaDB node has the tables that only ScyllaDB has.
     pub(super) scylla_tables: bool,
     pub(super) busy_ports: Option<u16>,
+    /// Rows of system.client_routes; without them there is no such table.
+    pub(super) routes: Option<Vec<Vec<Cell>>>,
+    /// The nodes behind the ports of proxies.
+    pub(super) proxies: BTreeMap<(&'static str, u16), usize>,
+    /// Nodes do not know the event about client routes.
+    pub(super) refuses_route_events: bool,
     pub(super) view: Option<Shared<View>>,
     pub(super) views: usize,
     pub(super) assigned: Vec<Assignment>,
@@ -185,6 +191,9 @@ impl World {
             scylla: true,
             scylla_tables: true,
             busy_ports: None,
+            routes: None,
+            proxies: BTreeMap::new(),
+            refuses_route_events: false,
             view: None,
             views: 0,
             assigned: Vec::new(),
@@ -394,11 +403,19 @@ impl World {
     fn connect(&mut self, id: ConnectionId, target: Target, events: &[&str]) {
         self.connects
             .push((self.now, target.endpoint.clone(), target.steering));
-        let Endpoint::Addr(addr) = target.endpoint else {
-            panic!("no name is dialed here")
-        };
         let fail = |world: &mut Self, delay, error| {
             world.later(delay, Pending::Input(Input::ConnectFailed { id, error }));
+        };
+        let addr = match target.endpoint {
+            Endpoint::Addr(addr) => addr,
+            Endpoint::Name { host, port } => match self.proxies.get(&(&*host, port)) {
+                Some(&node) => SocketAddr::new(self.nodes[node].ip, port),
+                None => {
+                    let error = LinkError::new(LinkErrorKind::Refused);
+                    return fail(self, LATENCY, error.into());
+                }
+            },
+            Endpoint::Local(_) => panic!("no local endpoint is dialed here"),
         };
         if let (Steering::Port(port), Some(free)) = (target.steering, self.busy_ports)
             && port.get() != free
@@ -503,6 +520,12 @@ impl World {
             return self.later(Duration::ZERO, Pending::Answer(on, id, Err(error)));
         }
         let answer = match opcode {
+            Opcode::Register if body.ends_with(b"CLIENT_ROUTES_CHANGE") => {
+                match self.refuses_route_events {
+                    true => answers::error(0x000a, "Invalid value 'CLIENT_ROUTES_CHANGE'"),
+                    false => answers::ready(),
+                }
+            }
             Opcode::Register => {
                 conn.registered = true;
                 answers::ready()
@@ -602,6 +625,10 @@ impl World {
                 let rows = others.map(|(_, other)| peer_row(other)).collect();
                 (PEER_COLUMNS.to_vec(), this.peers.clone().unwrap_or(rows))
             }
+            "system.client_routes" => (
+                vec!["connection_id", "host_id", "address", "port", "tls_port"],
+                self.routes.clone()?,
+            ),
             "system_schema.keyspaces" => (
                 vec!["keyspace_name", "replication"],
                 self.keyspaces
