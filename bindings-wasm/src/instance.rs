@@ -235,7 +235,10 @@ impl Instance {
     }
 
     fn request(&mut self, command: Result<Command, Error>) -> u32 {
-        let session = self.session.clone().ok_or(CLOSED);
+        let session = self
+            .session
+            .clone()
+            .ok_or_else(|| Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed)));
         let shared = Rc::clone(&self.shared);
         let is_close = matches!(command, Ok(Command::Close));
         if is_close {
@@ -393,8 +396,6 @@ const LINK_ERRORS: [LinkErrorKind; 7] = [
     LinkErrorKind::TimedOut,
     LinkErrorKind::Tls,
 ];
-
-const CLOSED: Error = Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed));
 
 /// Polls of one call; if there is more to do, the shell calls again at once.
 const POLLS_MAX: u32 = 100_000;

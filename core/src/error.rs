@@ -1,27 +1,63 @@
 //! Errors, sorted by who is at fault.
 //!
-//! [`Error`] is 32 bytes: the cause, whether the request may have been applied, where and at which
-//! attempt it happened stand inline; text from the server and histories of attempts share one
-//! allocation. Timeouts, busy, link and not-sent errors allocate nothing.
+//! [`Error`] is 16 bytes, and 8 where a pointer is 4: a result that may hold one is moved at every
+//! call, and mostly holds none. What it was, whether the request may have been applied, where and at
+//! which attempt stand inline; text from the server, histories of attempts and numbers of the platform
+//! take one allocation. Timeouts, busy, not-sent errors and links that broke without a number take none.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
 #[derive(Clone, PartialEq)]
-pub struct Error {
+pub struct Error(Repr);
+
+/// Two forms of the same; a kind without detail that can be brief always is.
+#[derive(Clone, PartialEq)]
+enum Repr {
+    Brief { kind: BriefKind, place: Place },
+    Full(Box<Full>),
+}
+
+#[derive(Clone, PartialEq)]
+struct Full {
     kind: ErrorKind,
+    place: Place,
+    detail: Detail,
+}
+
+/// Where a request failed, and how far it had come.
+#[derive(Clone, Copy, PartialEq)]
+struct Place {
     applied: Applied,
     attempt: u8,
     node: u16,
     shard: u16,
-    detail: Option<Shared<Detail>>,
+}
+
+/// The kinds that take two bytes.
+#[derive(Clone, Copy, PartialEq)]
+enum BriefKind {
+    PeerMisbehaved(PeerMisbehaved),
+    PeerIncompatible(PeerIncompatible),
+    Link(LinkErrorKind),
+    Tls(TlsFailure),
+    Unreachable,
+    Timeout(TimeoutKind),
+    Busy,
+    Limit(LimitField),
+    Encode(EncodeFailure),
+    Decode(DecodeFailure),
+    Target(TargetProblem),
+    ApiMisuse(ApiMisuse),
+    Config(ConfigProblem),
+    Bug,
 }
 
 /// Whether the failed request may have changed anything.
@@ -203,6 +239,7 @@ pub enum ConfigProblem {
 /// The part of an error that needs the heap.
 #[derive(Clone, Debug, PartialEq)]
 enum Detail {
+    None,
     Server(ServerError),
     Text(String),
     Encode(EncodeError),
@@ -216,24 +253,24 @@ impl Error {
     /// An error of this kind; nothing was applied.
     #[cold]
     #[inline(never)]
-    pub const fn new(kind: ErrorKind) -> Self {
-        Self {
-            kind,
-            applied: Applied::No,
-            attempt: 0,
-            node: NOWHERE,
-            shard: NOWHERE,
-            detail: None,
+    pub fn new(kind: ErrorKind) -> Self {
+        match BriefKind::of(kind) {
+            Some(kind) => Self(Repr::Brief {
+                kind,
+                place: Place::NOWHERE,
+            }),
+            None => Self::detailed(kind, Detail::None),
         }
     }
 
     #[cold]
     #[inline(never)]
     fn detailed(kind: ErrorKind, detail: Detail) -> Self {
-        Self {
-            detail: Some(Shared::new(detail)),
-            ..Self::new(kind)
-        }
+        Self(Repr::Full(Box::new(Full {
+            kind,
+            place: Place::NOWHERE,
+            detail,
+        })))
     }
 
     /// An error frame of the server.
@@ -241,10 +278,7 @@ impl Error {
     #[inline(never)]
     pub fn from_server(error: ServerError) -> Self {
         let applied = applied(error.code);
-        Self {
-            applied,
-            ..Self::detailed(ErrorKind::Server(error.code), Detail::Server(error))
-        }
+        Self::detailed(ErrorKind::Server(error.code), Detail::Server(error)).with_applied(applied)
     }
 
     /// The same with a text that explains it.
@@ -282,34 +316,34 @@ impl Error {
 
     /// The same error, marked as possibly applied or not.
     #[must_use]
-    pub const fn with_applied(mut self, applied: Applied) -> Self {
-        self.applied = applied;
+    pub fn with_applied(mut self, applied: Applied) -> Self {
+        self.place_mut().applied = applied;
         self
     }
 
     /// The same error with the node and shard of the attempt that failed.
     #[must_use]
-    pub const fn at(mut self, node: Option<u16>, shard: Option<u16>, attempt: u8) -> Self {
-        self.node = match node {
-            Some(node) => node,
-            None => NOWHERE,
-        };
-        self.shard = match shard {
-            Some(shard) => shard,
-            None => NOWHERE,
-        };
-        self.attempt = attempt;
+    #[cold]
+    #[inline(never)]
+    pub fn at(mut self, node: Option<u16>, shard: Option<u16>, attempt: u8) -> Self {
+        let place = self.place_mut();
+        place.node = node.unwrap_or(NOWHERE);
+        place.shard = shard.unwrap_or(NOWHERE);
+        place.attempt = attempt;
         self
     }
 
     /// Who is at fault.
-    pub const fn kind(&self) -> ErrorKind {
-        self.kind
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Repr::Brief { kind, .. } => kind.kind(),
+            Repr::Full(full) => full.kind,
+        }
     }
 
     /// The server's error frame, for [`ErrorKind::Server`].
     pub fn server(&self) -> Option<&ServerError> {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::Server(error)) => Some(error),
             _ => None,
         }
@@ -317,7 +351,7 @@ impl Error {
 
     /// The value that could not be bound, for [`EncodeFailure::Value`].
     pub fn bind_error(&self) -> Option<&BindError> {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::Bind(error)) => Some(error),
             _ => None,
         }
@@ -325,7 +359,7 @@ impl Error {
 
     /// The request that could not be written, for [`EncodeFailure::Request`].
     pub fn encode_error(&self) -> Option<&EncodeError> {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::Encode(error)) => Some(error),
             _ => None,
         }
@@ -333,7 +367,7 @@ impl Error {
 
     /// The response that could not be read, for [`DecodeFailure::Response`].
     pub fn parse_error(&self) -> Option<&ParseError> {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::Parse(error)) => Some(error),
             _ => None,
         }
@@ -341,7 +375,7 @@ impl Error {
 
     /// The row that could not be decoded, for [`DecodeFailure::Value`].
     pub fn row_error(&self) -> Option<&RowError> {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::Row(error)) => Some(error),
             _ => None,
         }
@@ -349,42 +383,117 @@ impl Error {
 
     /// Why each node that was tried could not be reached, for [`ErrorKind::Unreachable`].
     pub fn causes(&self) -> &[Self] {
-        match self.detail.as_deref() {
+        match self.detail() {
             Some(Detail::History(causes)) => causes,
             _ => &[],
         }
     }
 
     /// Whether the request may have changed something in spite of the error.
-    pub const fn may_have_been_applied(&self) -> bool {
-        matches!(self.applied, Applied::Unknown)
+    pub fn may_have_been_applied(&self) -> bool {
+        self.applied() == Applied::Unknown
     }
 
     /// Whether the failed request may have changed anything.
-    pub const fn applied(&self) -> Applied {
-        self.applied
+    pub fn applied(&self) -> Applied {
+        self.place().applied
     }
 
     /// Which attempt failed, counted from 0.
-    pub const fn attempt(&self) -> u8 {
-        self.attempt
+    pub fn attempt(&self) -> u8 {
+        self.place().attempt
     }
 
     /// The node's index in the session's topology.
-    pub const fn node(&self) -> Option<u16> {
-        if self.node == NOWHERE {
-            None
-        } else {
-            Some(self.node)
-        }
+    pub fn node(&self) -> Option<u16> {
+        Some(self.place().node).filter(|&node| node != NOWHERE)
     }
 
     /// The shard.
-    pub const fn shard(&self) -> Option<u16> {
-        if self.shard == NOWHERE {
-            None
-        } else {
-            Some(self.shard)
+    pub fn shard(&self) -> Option<u16> {
+        Some(self.place().shard).filter(|&shard| shard != NOWHERE)
+    }
+
+    const fn place(&self) -> &Place {
+        match &self.0 {
+            Repr::Brief { place, .. } => place,
+            Repr::Full(full) => &full.place,
+        }
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        match &mut self.0 {
+            Repr::Brief { place, .. } => place,
+            Repr::Full(full) => &mut full.place,
+        }
+    }
+
+    fn detail(&self) -> Option<&Detail> {
+        match &self.0 {
+            Repr::Brief { .. } => None,
+            Repr::Full(full) => Some(&full.detail),
+        }
+    }
+}
+
+impl Place {
+    const NOWHERE: Self = Self {
+        applied: Applied::No,
+        attempt: 0,
+        node: NOWHERE,
+        shard: NOWHERE,
+    };
+}
+
+impl BriefKind {
+    /// None for a server's error and for a link's that has a number of the platform.
+    const fn of(kind: ErrorKind) -> Option<Self> {
+        Some(match kind {
+            ErrorKind::Server(_) => return None,
+            ErrorKind::Link(error) => match error {
+                LinkError {
+                    kind,
+                    tls: None,
+                    os_code: 0,
+                } => Self::Link(kind),
+                LinkError {
+                    kind: LinkErrorKind::Tls,
+                    tls: Some(why),
+                    os_code: 0,
+                } => Self::Tls(why),
+                _ => return None,
+            },
+            ErrorKind::PeerMisbehaved(how) => Self::PeerMisbehaved(how),
+            ErrorKind::PeerIncompatible(why) => Self::PeerIncompatible(why),
+            ErrorKind::Unreachable => Self::Unreachable,
+            ErrorKind::Timeout(what) => Self::Timeout(what),
+            ErrorKind::Busy => Self::Busy,
+            ErrorKind::Limit(field) => Self::Limit(field),
+            ErrorKind::Encode(what) => Self::Encode(what),
+            ErrorKind::Decode(what) => Self::Decode(what),
+            ErrorKind::Target(why) => Self::Target(why),
+            ErrorKind::ApiMisuse(how) => Self::ApiMisuse(how),
+            ErrorKind::Config(what) => Self::Config(what),
+            ErrorKind::Bug => Self::Bug,
+        })
+    }
+
+    const fn kind(self) -> ErrorKind {
+        match self {
+            Self::PeerMisbehaved(how) => ErrorKind::PeerMisbehaved(how),
+            Self::PeerIncompatible(why) => ErrorKind::PeerIncompatible(why),
+            Self::Link(kind) => ErrorKind::Link(LinkError::new(kind)),
+            Self::Tls(why) => ErrorKind::Link(LinkError::tls(why)),
+            Self::Unreachable => ErrorKind::Unreachable,
+            Self::Timeout(what) => ErrorKind::Timeout(what),
+            Self::Busy => ErrorKind::Busy,
+            Self::Limit(field) => ErrorKind::Limit(field),
+            Self::Encode(what) => ErrorKind::Encode(what),
+            Self::Decode(what) => ErrorKind::Decode(what),
+            Self::Target(why) => ErrorKind::Target(why),
+            Self::ApiMisuse(how) => ErrorKind::ApiMisuse(how),
+            Self::Config(what) => ErrorKind::Config(what),
+            Self::Bug => ErrorKind::Bug,
         }
     }
 }
@@ -409,7 +518,7 @@ const NOWHERE: u16 = u16::MAX;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.kind, self.detail.as_deref()) {
+        match (self.kind(), self.detail()) {
             (_, Some(Detail::Server(error))) => error.fmt(f),
             (_, Some(Detail::Encode(error))) => error.fmt(f),
             (_, Some(Detail::Parse(error))) => error.fmt(f),
@@ -511,7 +620,8 @@ impl fmt::Debug for Error {
         write!(
             f,
             "Error({:?}, applied {:?}: {self})",
-            self.kind, self.applied
+            self.kind(),
+            self.applied()
         )
     }
 }
@@ -733,6 +843,7 @@ mod tests {
 
     #[test]
     fn errors_stay_small() {
-        assert!(size_of::<Error>() <= 32, "{}", size_of::<Error>());
+        assert_eq!(size_of::<Error>(), 16);
+        assert_eq!(size_of::<Result<(), Error>>(), 16);
     }
 }

@@ -655,7 +655,7 @@ fn connection_error(version: ProtocolVersion, body: &[u8]) -> Error {
     }
 }
 
-const fn closed_by_us() -> Error {
+fn closed_by_us() -> Error {
     Error::new(ErrorKind::Link(LinkError::new(LinkErrorKind::ClosedByUs)))
 }
 

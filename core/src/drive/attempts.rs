@@ -322,7 +322,7 @@ impl Attempts {
 
 /// Whether a failed attempt left us at all. One that a closed connection refused, or that was
 /// still ours when its link broke, tells nothing about its node and counts as none.
-const fn was_sent(error: &Error) -> bool {
+fn was_sent(error: &Error) -> bool {
     let is_lost = matches!(
         error.kind(),
         ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) | ErrorKind::Busy

@@ -201,6 +201,6 @@ impl Drop for Course {
     }
 }
 
-const fn timed_out(applied: Applied) -> Error {
+fn timed_out(applied: Applied) -> Error {
     Error::new(ErrorKind::Timeout(TimeoutKind::Request)).with_applied(applied)
 }

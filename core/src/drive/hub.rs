@@ -203,7 +203,7 @@ impl fmt::Debug for Hub {
 }
 
 /// The session is over because nobody wants it any more.
-pub(super) const fn session_closed() -> Error {
+pub(super) fn session_closed() -> Error {
     Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
 }
 

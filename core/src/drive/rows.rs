@@ -172,7 +172,7 @@ impl QueryResult {
         let part = self
             .rows
             .as_ref()
-            .ok_or(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotRows)))?;
+            .ok_or_else(|| Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotRows)))?;
         R::check_columns(part.columns.columns())?;
         Ok(Rows {
             columns: part.columns.columns(),
@@ -192,7 +192,7 @@ impl QueryResult {
     /// Fails with [`ApiMisuse::NotOneRow`] if there is another number of rows.
     pub fn single_row<'a, R: DecodeRow<'a>>(&'a self) -> Result<R, Error> {
         self.maybe_row()?
-            .ok_or(Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotOneRow)))
+            .ok_or_else(|| Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotOneRow)))
     }
 
     /// The only row, if there is one.
