@@ -50,6 +50,10 @@
 //! | S3 | each port once | `core/src/routing/shard.rs` | `each_fitting_port_comes_once` |
 //! | S3 | busy ports | `core/src/cluster/tests/pools.rs` | `a_taken_port_is_followed_by_the_next` |
 //! | S3 | busy ports | `core/src/cluster/tests/pools.rs` | `narrow_port_ranges_leave_shards_to_the_normal_port` |
+//! | S5 | ten minutes of requests | `tests/sim/tests/driver/pools.rs` | `rewritten_source_ports_cost_no_request` |
+//! | S5 | first node | `core/src/cluster/tests/pools.rs` | `rewritten_source_ports_are_noticed` |
+//! | S5 | second node | `core/src/cluster/tests/pools.rs` | `a_pool_that_cannot_be_filled_is_left_in_peace` |
+//! | S5 | steering again | `core/src/cluster/tests/pools.rs` | `steering_comes_back_after_its_rest` |
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `impossible_sharding_is_ignored_as_a_whole_and_the_node_is_still_scylla` |
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `possible_sharding_is_used_and_scylla_is_known_without_it` |
 //! | S7 | the warning | `core/src/cluster/tests/pools.rs` | `a_node_with_impossible_sharding_is_used_without_shards` |
@@ -62,6 +66,8 @@
 //! | N7 | no credentials | `tests/scenario/tests/cases/handshake.rs` | `missing_credentials_name_the_authenticator` |
 //! | N7 | one attempt | `core/src/cluster/tests/first_contact.rs` | `wrong_credentials_end_it_after_one_attempt` |
 //! | O1 | rows of system.peers | `core/src/cluster/tests/first_contact.rs` | `rows_of_peers_may_be_incomplete` |
+//! | O3 | events, no events, late DOWN | `core/src/cluster/tests/refresh.rs` | `a_node_with_a_new_address_keeps_its_place` |
+//! | O3 | swap | `core/src/cluster/tests/refresh.rs` | `nodes_that_swap_addresses_are_told_apart_by_host_id` |
 //! | W4 | short writes | `tests/scenario/tests/cases/sockets.rs` | `short_writes_lose_and_repeat_nothing` |
 //! | W4 | reset | `tests/scenario/tests/cases/sockets.rs` | `a_reset_within_a_frame_fails_its_request_at_once` |
 //! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_frame_begun_is_finished_before_any_other` |

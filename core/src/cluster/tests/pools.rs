@@ -134,6 +134,26 @@ fn a_pool_that_cannot_be_filled_is_left_in_peace() {
     assert!((3..=60).contains(&more), "{more}");
 }
 
+/// Steering rests, and comes back: by then the address may be translated no more.
+#[test]
+fn steering_comes_back_after_its_rest() {
+    let mut one = node(1);
+    (one.shard_port_always, one.normal_port_always) = (Some(0), Some(0));
+    let mut world = World::new(vec![one], config("10.0.0.1"));
+    world.run_secs(60);
+    let steered = to_port(&world, 19042);
+    // Those that were under way together when the first one told.
+    assert!((1..=3).contains(&steered), "{steered}");
+    assert!(world.engine.status().nodes[0].is_nat_resting);
+    world.run_secs(500);
+    assert_eq!(to_port(&world, 19042), steered);
+    world.nodes[0].shard_port_always = None;
+    world.run_secs(60);
+    assert_eq!(world.shards(1), [0, 1, 2, 3]);
+    assert_eq!(to_port(&world, 19042), steered + 3);
+    assert!(!world.engine.status().nodes[0].is_nat_resting);
+}
+
 #[test]
 fn a_node_that_restarts_with_other_shards_is_laid_out_anew() {
     let mut world = World::new(vec![node(1), node(2)], config("10.0.0.1"));

@@ -57,6 +57,10 @@ pub struct NodeOptions {
     pub advertise_shard_aware_port: bool,
     /// The source port that a shard-aware listener sees is not the client's.
     pub nat: bool,
+    /// The shard of each new connection through the shard-aware port, whatever its source port.
+    pub shard_aware_gives: Option<u32>,
+    /// The same for the regular port.
+    pub regular_gives: Option<u32>,
     /// A coordinator that owns no tokens.
     pub zero_token: bool,
     /// The row of this node in `system.peers` has only `peer` and `host_id`.
@@ -82,6 +86,8 @@ impl Default for NodeOptions {
             plain: false,
             advertise_shard_aware_port: true,
             nat: false,
+            shard_aware_gives: None,
+            regular_gives: None,
             zero_token: false,
             joining: false,
             supported_extra: Vec::new(),

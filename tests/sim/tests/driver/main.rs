@@ -5,6 +5,7 @@ mod conditional;
 mod following;
 mod mixed;
 mod options;
+mod pools;
 mod scene;
 mod scripted;
 mod strong;

@@ -191,7 +191,13 @@ impl Cluster {
         let settings = self.options.nodes.get(node)?;
         let state = self.nodes.get_mut(node).filter(|state| state.alive)?;
         let shards = settings.shards.max(1);
-        let shard = if !listener.is_shard_aware() {
+        let always = match listener.is_shard_aware() {
+            true => settings.shard_aware_gives,
+            false => settings.regular_gives,
+        };
+        let shard = if let Some(always) = always {
+            always.min(shards - 1)
+        } else if !listener.is_shard_aware() {
             (0..shards)
                 .min_by_key(|shard| state.connected[*shard as usize])
                 .unwrap_or(0)
