@@ -233,9 +233,9 @@ fn nodes_that_swap_addresses_are_told_apart_by_host_id() {
         world.run_for(Duration::from_millis(10));
         assert_told_apart(&world);
     }
-    // One of each node, or two: then the reading that they caused has told.
+    // A few of each node, by the pace of the back-off, until the reading that they caused has told.
     let wrong = world.engine.status().counters.wrong_hosts;
-    assert!((1..=4).contains(&wrong), "{wrong}");
+    assert!((2..=8).contains(&wrong), "{wrong}");
     assert!(world.count_statements("system.peers") <= 2);
     assert_eq!(data_of(&world, 3), before);
     for (host_id, ip) in [(2, c), (3, b)] {
