@@ -1,6 +1,6 @@
 //! Connections to shards and nodes: which are opened, where they land, what requests come to.
 
-use std::num::NonZeroUsize;
+use core::num::NonZeroUsize;
 use std::sync::Arc;
 
 use messina_core::config::Config;
