@@ -22,7 +22,7 @@ use crate::conn::extensions::Agreed;
 use crate::routing::{TableRef, Token, View};
 use crate::seeded::SeededState;
 use crate::sorted::sort_by;
-use crate::sync::{Shared, Snapshot};
+use crate::sync::{Gauge, Shared, Snapshot};
 use crate::types::{ColumnSpec, ResultMetadata};
 use crate::wire::response::{Prepared as PreparedBody, RowsMetadata};
 use crate::wire::{ParseError, Values};
@@ -37,6 +37,8 @@ pub struct PreparedStatement {
     is_lwt: bool,
     has_no_condition: bool,
     result: Snapshot<ResultShape>,
+    /// Not 0: its markers may be of columns that are gone.
+    doubts: Gauge,
     /// The table it is for, as last found in a view.
     table: Snapshot<Option<TableRef>>,
 }
@@ -108,6 +110,7 @@ impl PreparedStatement {
             is_lwt,
             has_no_condition,
             result: Snapshot::new(Shared::new(shape)),
+            doubts: Gauge::default(),
             table: Snapshot::new(Shared::new(None)),
         })
     }
@@ -154,6 +157,17 @@ impl PreparedStatement {
     /// Whether the server marked it as conditional.
     pub const fn is_lwt(&self) -> bool {
         self.is_lwt
+    }
+
+    /// Values did not fit the markers: the table may be another one than when it was prepared, so
+    /// the next who prepares the text asks a node.
+    pub fn doubt(&self) {
+        self.doubts.store(1);
+    }
+
+    /// Whether it has to be prepared anew before others use it.
+    pub fn is_doubtful(&self) -> bool {
+        self.doubts.load() != 0
     }
 
     /// The current result columns and their id.
@@ -231,6 +245,7 @@ impl PreparedStatement {
     pub fn handle_prepared(&self, body: &PreparedBody<'_>) -> Result<bool, ParseError> {
         let markers = ResultMetadata::parse(body.bound.columns)?;
         if !self.takes_values_for(&markers) {
+            self.doubt();
             return Ok(false);
         }
         let shape = ResultShape::parse(body.result_metadata_id, &body.result)?;
@@ -337,12 +352,6 @@ impl PreparedCache {
         };
         let replaced = self.by_text.insert(statement.text().into(), entry);
         evicted.or_else(|| replaced.map(|entry| entry.statement))
-    }
-
-    /// Forgets a statement: the next who prepares its text asks a node. Gives it back, to be
-    /// dropped outside any lock.
-    pub fn remove(&mut self, text: &str) -> Option<Shared<PreparedStatement>> {
-        self.by_text.remove(text).map(|entry| entry.statement)
     }
 
     /// Statements kept.

@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use super::outgoing::{Content, Outgoing};
 use super::rows::QueryResult;
-use super::session::{Session, key_too_long};
+use super::session::{Session, does_not_fit, key_too_long};
 use super::statement::{Prepared, Statement, StatementOptions, option_setters};
 use crate::cluster::prepared::PreparedStatement;
 use crate::error::Error;
@@ -104,7 +104,8 @@ impl Batch {
     /// Adds a prepared statement with values for all of its markers, which are encoded at once. Of
     /// the statement's own options only its idempotence counts.
     ///
-    /// Fails and leaves the batch as it was if the values do not fit the markers, or at the
+    /// Fails and leaves the batch as it was if the values do not fit the markers (preparing the
+    /// text again asks a node then), or at the
     /// 65,536th statement.
     pub fn push(&mut self, prepared: &Prepared, values: impl EncodeRow) -> Result<(), Error> {
         self.check_room()?;
@@ -112,7 +113,7 @@ impl Batch {
         let mut builder = ValuesBuilder::new(&mut self.bytes);
         if let Err(error) = values.encode_row(prepared.markers(), &mut builder) {
             self.bytes.truncate(start);
-            return Err(Error::bind(error));
+            return Err(does_not_fit(prepared, error));
         }
         let (value_count, has_unset) = builder.finish().shape();
         let statement = Shared::clone(prepared.shared());

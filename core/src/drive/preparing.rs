@@ -45,9 +45,6 @@ impl Outgoing<'_> {
             ));
         }
         if !has_same_markers {
-            let cache = self.hub.prepared();
-            let forgotten = cache.with(|cache| cache.remove(statement.text()));
-            drop(forgotten);
             return Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement)));
         }
         Ok(())

@@ -22,7 +22,7 @@ use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
 use crate::routing::{KeyError, KeyspaceConsistency, Node, Table};
 use crate::sync::Shared;
-use crate::types::EncodeRow;
+use crate::types::{BindError, EncodeRow};
 use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
 
 /// Values of most statements fit here; larger ones go to the heap.
@@ -75,7 +75,8 @@ impl Session {
 
     /// Prepares a statement on every connected node and returns when the first has answered and
     /// the others have too, or have failed. Statements are kept: preparing the same text again
-    /// costs nothing.
+    /// costs nothing, unless values did not fit its markers since, as where a column has become
+    /// one of another type.
     pub async fn prepare(&self, statement: impl Into<Statement<'_>>) -> Result<Prepared, Error> {
         let statement = statement.into();
         let options = statement.options().clone();
@@ -83,7 +84,9 @@ impl Session {
             .hub()
             .prepared()
             .with(|cache| cache.find(statement.text()));
-        if let Ok(Some(inner)) = found {
+        if let Ok(Some(inner)) = found
+            && !inner.is_doubtful()
+        {
             return Ok(Prepared::new(inner, options));
         }
         let idempotent = StatementOptions {
@@ -302,7 +305,7 @@ fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Er
     let mut builder = ValuesBuilder::new(SmallBuffer::new());
     values
         .encode_row(prepared.markers(), &mut builder)
-        .map_err(Error::bind)?;
+        .map_err(|error| does_not_fit(prepared, error))?;
     Ok(builder.finish())
 }
 
@@ -310,6 +313,14 @@ fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Er
 fn is_empty_row(values: &impl EncodeRow) -> bool {
     let mut builder = ValuesBuilder::new(SmallBuffer::<0>::new());
     values.encode_row(&[], &mut builder).is_ok()
+}
+
+/// Values that do not fit the markers of a statement.
+#[cold]
+#[inline(never)]
+pub(super) fn does_not_fit(prepared: &Prepared, error: BindError) -> Error {
+    prepared.inner().doubt();
+    Error::bind(error)
 }
 
 pub(super) fn key_too_long() -> Error {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{PreparedStatement, ResultShape};
 use crate::cluster::kind::StatementKind;
 use crate::cluster::warm_start::{flag, items, parse_columns, put_columns};
-use crate::sync::{Shared, Snapshot};
+use crate::sync::{Gauge, Shared, Snapshot};
 use crate::types::ResultMetadata;
 use crate::wire::{EncodeError, ParseError, ParseErrorKind, Reader, Sink};
 
@@ -71,6 +71,7 @@ impl PreparedStatement {
             is_lwt: marks & LWT != 0,
             has_no_condition: marks & NO_CONDITION != 0,
             result: Snapshot::new(Shared::new(shape)),
+            doubts: Gauge::default(),
             table: Snapshot::new(Shared::new(None)),
         })
     }

@@ -1,5 +1,6 @@
 //! The whole driver under virtual time, without faults but those that a test sets.
 
+mod altered;
 mod batches;
 mod conditional;
 mod following;

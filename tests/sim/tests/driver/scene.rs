@@ -40,8 +40,18 @@ pub(crate) fn run_on<F: Future<Output = ()> + 'static>(
     adjust: impl FnOnce(&mut Config),
     scenario: impl FnOnce(Scene) -> F,
 ) {
+    run_with(options, Faults::NONE, adjust, scenario);
+}
+
+/// The same over links on which things go wrong.
+pub(crate) fn run_with<F: Future<Output = ()> + 'static>(
+    options: Options,
+    faults: Faults,
+    adjust: impl FnOnce(&mut Config),
+    scenario: impl FnOnce(Scene) -> F,
+) {
     let seed = options.seed;
-    let world = World::new(options.clone(), Faults::NONE);
+    let world = World::new(options.clone(), faults);
     let config = config(&options, adjust);
     let (session, driver) = start(config, SimTransport::new(&world), &mut Seed(seed)).unwrap();
     let mut executor = Executor::new(&world, seed);
