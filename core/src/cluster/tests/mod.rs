@@ -11,4 +11,5 @@ mod lazy;
 mod pools;
 mod refresh;
 mod routes;
-mod world;
+mod warm;
+pub(super) mod world;

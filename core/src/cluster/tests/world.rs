@@ -26,33 +26,33 @@ use crate::wire::{Opcode, ProtocolVersion};
 
 /// A node as the scenario wants it.
 #[derive(Clone)]
-pub(super) struct FakeNode {
-    pub(super) ip: IpAddr,
-    pub(super) host_id: u128,
-    pub(super) shards: Option<u16>,
-    pub(super) shard_aware_port: Option<u16>,
-    pub(super) behaviour: Behaviour,
+pub(in crate::cluster) struct FakeNode {
+    pub(in crate::cluster) ip: IpAddr,
+    pub(in crate::cluster) host_id: u128,
+    pub(in crate::cluster) shards: Option<u16>,
+    pub(in crate::cluster) shard_aware_port: Option<u16>,
+    pub(in crate::cluster) behaviour: Behaviour,
     /// The address in its system.local, if not the one where it is.
-    pub(super) calls_itself: Option<IpAddr>,
-    pub(super) tls_port: Option<u16>,
-    pub(super) is_sharding_invalid: bool,
-    pub(super) has_keyspaces: bool,
-    pub(super) shard_port_refuses: bool,
+    pub(in crate::cluster) calls_itself: Option<IpAddr>,
+    pub(in crate::cluster) tls_port: Option<u16>,
+    pub(in crate::cluster) is_sharding_invalid: bool,
+    pub(in crate::cluster) has_keyspaces: bool,
+    pub(in crate::cluster) shard_port_refuses: bool,
     /// The shard that the shard-aware port gives whatever the source port.
-    pub(super) shard_port_always: Option<u16>,
+    pub(in crate::cluster) shard_port_always: Option<u16>,
     /// The same for the normal port; otherwise round-robin.
-    pub(super) normal_port_always: Option<u16>,
-    pub(super) next_shard: u16,
-    pub(super) tokens: Cell,
-    pub(super) dc: &'static str,
-    pub(super) schema_version: u128,
+    pub(in crate::cluster) normal_port_always: Option<u16>,
+    pub(in crate::cluster) next_shard: u16,
+    pub(in crate::cluster) tokens: Cell,
+    pub(in crate::cluster) dc: &'static str,
+    pub(in crate::cluster) schema_version: u128,
     /// Rows of system.peers instead of those of the other nodes.
-    pub(super) peers: Option<Vec<Vec<Cell>>>,
-    pub(super) connects: u32,
+    pub(in crate::cluster) peers: Option<Vec<Vec<Cell>>>,
+    pub(in crate::cluster) connects: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Behaviour {
+pub(in crate::cluster) enum Behaviour {
     Good,
     Refuses,
     /// Nobody answers on the network.
@@ -67,46 +67,46 @@ pub(super) enum Behaviour {
     Drops,
 }
 
-pub(super) struct Conn {
-    pub(super) node: usize,
-    pub(super) opened: bool,
-    pub(super) shard: Option<u16>,
-    pub(super) registered: bool,
+pub(in crate::cluster) struct Conn {
+    pub(in crate::cluster) node: usize,
+    pub(in crate::cluster) opened: bool,
+    pub(in crate::cluster) shard: Option<u16>,
+    pub(in crate::cluster) registered: bool,
 }
 
-pub(super) struct World {
-    pub(super) engine: Engine,
-    pub(super) now: Instant,
-    pub(super) nodes: Vec<FakeNode>,
-    pub(super) conns: BTreeMap<ConnectionId, Conn>,
+pub(in crate::cluster) struct World {
+    pub(in crate::cluster) engine: Engine,
+    pub(in crate::cluster) now: Instant,
+    pub(in crate::cluster) nodes: Vec<FakeNode>,
+    pub(in crate::cluster) conns: BTreeMap<ConnectionId, Conn>,
     /// Attempts under way, and how many there may be.
     dialing: BTreeSet<ConnectionId>,
     connecting_max: usize,
-    pub(super) names: BTreeMap<String, Vec<IpAddr>>,
-    pub(super) keyspaces: Vec<&'static str>,
-    pub(super) tablets: bool,
-    pub(super) table_id: u128,
-    pub(super) scylla: bool,
+    pub(in crate::cluster) names: BTreeMap<String, Vec<IpAddr>>,
+    pub(in crate::cluster) keyspaces: Vec<&'static str>,
+    pub(in crate::cluster) tablets: bool,
+    pub(in crate::cluster) table_id: u128,
+    pub(in crate::cluster) scylla: bool,
     /// Whether a ScyllaDB node has the tables that only ScyllaDB has.
-    pub(super) scylla_tables: bool,
-    pub(super) busy_ports: Option<u16>,
+    pub(in crate::cluster) scylla_tables: bool,
+    pub(in crate::cluster) busy_ports: Option<u16>,
     /// Rows of system.client_routes; without them there is no such table.
-    pub(super) routes: Option<Vec<Vec<Cell>>>,
+    pub(in crate::cluster) routes: Option<Vec<Vec<Cell>>>,
     /// The nodes behind the ports of proxies.
-    pub(super) proxies: BTreeMap<(&'static str, u16), usize>,
+    pub(in crate::cluster) proxies: BTreeMap<(&'static str, u16), usize>,
     /// Nodes do not know the event about client routes.
-    pub(super) refuses_route_events: bool,
-    pub(super) view: Option<Shared<View>>,
-    pub(super) views: usize,
-    pub(super) assigned: Vec<Assignment>,
-    pub(super) ready: usize,
-    pub(super) failed: Option<Error>,
-    pub(super) settled: Vec<(SettleId, bool, Instant)>,
-    pub(super) warnings: Vec<String>,
-    pub(super) statements: Vec<String>,
+    pub(in crate::cluster) refuses_route_events: bool,
+    pub(in crate::cluster) view: Option<Shared<View>>,
+    pub(in crate::cluster) views: usize,
+    pub(in crate::cluster) assigned: Vec<Assignment>,
+    pub(in crate::cluster) ready: usize,
+    pub(in crate::cluster) failed: Option<Error>,
+    pub(in crate::cluster) settled: Vec<(SettleId, bool, Instant)>,
+    pub(in crate::cluster) warnings: Vec<String>,
+    pub(in crate::cluster) statements: Vec<String>,
     /// Questions that found no room.
-    pub(super) refused: usize,
-    pub(super) connects: Vec<(Instant, Endpoint, Steering)>,
+    pub(in crate::cluster) refused: usize,
+    pub(in crate::cluster) connects: Vec<(Instant, Endpoint, Steering)>,
     pending: BTreeMap<(Instant, u32), Pending>,
     sequence: u32,
     page: usize,
@@ -120,7 +120,7 @@ enum Pending {
     Opened(ConnectionId),
 }
 
-pub(super) fn node(n: u8) -> FakeNode {
+pub(in crate::cluster) fn node(n: u8) -> FakeNode {
     FakeNode {
         ip: IpAddr::from([10, 0, 0, n]),
         host_id: u128::from(n),
@@ -143,18 +143,18 @@ pub(super) fn node(n: u8) -> FakeNode {
     }
 }
 
-pub(super) fn config(points: &str) -> Config {
+pub(in crate::cluster) fn config(points: &str) -> Config {
     let mut config = Config::server();
     config.add_contact_points(points).unwrap();
     config
 }
 
 impl World {
-    pub(super) fn new(nodes: Vec<FakeNode>, config: Config) -> Self {
+    pub(in crate::cluster) fn new(nodes: Vec<FakeNode>, config: Config) -> Self {
         Self::steered(nodes, config, SteeringKind::ExactPort, 1)
     }
 
-    pub(super) fn steered(
+    pub(in crate::cluster) fn steered(
         nodes: Vec<FakeNode>,
         config: Config,
         steering: SteeringKind,
@@ -163,20 +163,22 @@ impl World {
         Self::any(nodes, config, steering, Security::Plain, seed)
     }
 
-    pub(super) fn secured(nodes: Vec<FakeNode>, config: Config) -> Self {
+    pub(in crate::cluster) fn secured(nodes: Vec<FakeNode>, config: Config) -> Self {
         Self::any(nodes, config, SteeringKind::ExactPort, Security::Tls, 1)
     }
 
     fn any(
         nodes: Vec<FakeNode>,
-        config: Config,
+        mut config: Config,
         steering: SteeringKind,
         security: Security,
         seed: u64,
     ) -> Self {
         let now = Instant::from_micros(1_000_000);
         let connecting_max = config.limits.connecting;
-        let engine = Engine::new(Shared::new(config), steering, security, seed, now);
+        let warm_start = config.warm_start.take();
+        let config = Shared::new(config);
+        let engine = Engine::with_warm_start(config, steering, security, seed, now, warm_start);
         Self {
             engine,
             now,
@@ -210,13 +212,13 @@ impl World {
         }
     }
 
-    pub(super) fn with_pages_of(mut self, page: usize) -> Self {
+    pub(in crate::cluster) fn with_pages_of(mut self, page: usize) -> Self {
         self.page = page;
         self
     }
 
     /// Lets time pass.
-    pub(super) fn run_for(&mut self, duration: Duration) {
+    pub(in crate::cluster) fn run_for(&mut self, duration: Duration) {
         let end = self.now.saturating_add(duration);
         let mut steps = 0;
         loop {
@@ -246,11 +248,11 @@ impl World {
         self.now = end;
     }
 
-    pub(super) fn run_secs(&mut self, secs: u64) {
+    pub(in crate::cluster) fn run_secs(&mut self, secs: u64) {
         self.run_for(Duration::from_secs(secs));
     }
 
-    pub(super) fn input(&mut self, input: Input) {
+    pub(in crate::cluster) fn input(&mut self, input: Input) {
         if let Input::ConnectFailed { id, .. } | Input::Connected { id, .. } = &input {
             self.dialing.remove(id);
         }
@@ -258,13 +260,13 @@ impl World {
         self.take_outputs();
     }
 
-    pub(super) fn event(&mut self, on: ConnectionId, body: &[u8]) {
+    pub(in crate::cluster) fn event(&mut self, on: ConnectionId, body: &[u8]) {
         let body = Bytes::copy_from_slice(body);
         self.input(Input::Event { id: on, body });
     }
 
     /// Ends all connections to a node, as when its process stops.
-    pub(super) fn cut(&mut self, node: usize) {
+    pub(in crate::cluster) fn cut(&mut self, node: usize) {
         let ids: Vec<ConnectionId> = self
             .conns
             .iter()
@@ -276,14 +278,14 @@ impl World {
         }
     }
 
-    pub(super) fn cut_one(&mut self, id: ConnectionId) {
+    pub(in crate::cluster) fn cut_one(&mut self, id: ConnectionId) {
         self.conns.remove(&id);
         let error = LinkError::CLOSED_BY_PEER.into();
         self.input(Input::Closed { id, error });
     }
 
     /// The connection that hears events now.
-    pub(super) fn control(&self) -> ConnectionId {
+    pub(in crate::cluster) fn control(&self) -> ConnectionId {
         let registered = |(_, conn): &(&ConnectionId, &Conn)| conn.registered && conn.opened;
         *self
             .conns
@@ -293,13 +295,13 @@ impl World {
             .0
     }
 
-    pub(super) fn idx(&self, host_id: u128) -> NodeIdx {
+    pub(in crate::cluster) fn idx(&self, host_id: u128) -> NodeIdx {
         let view = self.view.as_ref().expect("a view");
         let id = Uuid::from_u128(host_id);
         view.topology().node_by_host_id(id).expect("a known host")
     }
 
-    pub(super) fn is_up(&self, host_id: u128) -> bool {
+    pub(in crate::cluster) fn is_up(&self, host_id: u128) -> bool {
         let idx = self.idx(host_id);
         self.view
             .as_ref()
@@ -311,7 +313,7 @@ impl World {
     }
 
     /// Shards that serve a node, sorted.
-    pub(super) fn shards(&self, host_id: u128) -> Vec<u16> {
+    pub(in crate::cluster) fn shards(&self, host_id: u128) -> Vec<u16> {
         let idx = self.idx(host_id);
         let assignment = self
             .assigned
@@ -326,12 +328,12 @@ impl World {
         shards
     }
 
-    pub(super) fn open_to(&self, node: usize) -> usize {
+    pub(in crate::cluster) fn open_to(&self, node: usize) -> usize {
         let open = |conn: &&Conn| conn.node == node && conn.opened;
         self.conns.values().filter(open).count()
     }
 
-    pub(super) fn count_statements(&self, part: &str) -> usize {
+    pub(in crate::cluster) fn count_statements(&self, part: &str) -> usize {
         self.statements
             .iter()
             .filter(|text| text.contains(part))
@@ -344,7 +346,7 @@ impl World {
         self.pending.insert((at, self.sequence), pending);
     }
 
-    pub(super) fn take_outputs(&mut self) {
+    pub(in crate::cluster) fn take_outputs(&mut self) {
         self.take_each_output();
         let connecting = self.dialing.len();
         assert!(connecting <= self.connecting_max, "{connecting} at once");
@@ -670,7 +672,7 @@ impl World {
     }
 }
 
-pub(super) const PEER_COLUMNS: [&str; 7] = [
+pub(in crate::cluster) const PEER_COLUMNS: [&str; 7] = [
     "peer",
     "host_id",
     "data_center",
@@ -680,7 +682,7 @@ pub(super) const PEER_COLUMNS: [&str; 7] = [
     "schema_version",
 ];
 
-pub(super) fn peer_row(node: &FakeNode) -> Vec<Cell> {
+pub(in crate::cluster) fn peer_row(node: &FakeNode) -> Vec<Cell> {
     vec![
         answers::inet(&node.ip.to_string()),
         answers::uuid(node.host_id),

@@ -7,12 +7,25 @@
 //! No password or certificate is in it; addresses, names and texts of statements are.
 //!
 //! Reading it is linked in only by those who make a [`WarmStart`], which carries the function.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod codec;
 mod columns;
 mod known;
 mod restore;
 mod save;
+#[cfg(test)]
+mod tests;
 
 use core::fmt;
 

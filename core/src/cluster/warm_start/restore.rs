@@ -42,6 +42,8 @@ pub(super) fn restore(engine: &mut Engine, blob: &[u8], now: Instant) {
         let _ = statement.table(&view);
     }
     warm.statements = known.statements.into_iter().map(Shared::new).collect();
+    // Published once more, to be heard by whoever has not looked yet.
+    engine.is_view_dirty = true;
     engine.phase = Phase::Known;
     engine.warm = Some(warm);
 }

@@ -81,7 +81,8 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
     // Two lists may stay empty.
     let room = len_max.checked_sub(body.len().saturating_add(2))?;
     let tablets = encoded_tablets(sources.view, &keyspaces, &hosts);
-    let wanted: usize = tablets.iter().map(Tablet::cost).sum();
+    let mut bill = Bill::default();
+    let wanted: usize = tablets.iter().map(|tablet| bill.add(tablet)).sum();
     let room_of_tablets = wanted.min(room / 2);
     let statements = encoded_statements(sources, room.saturating_sub(room_of_tablets));
     for (_, statement) in &statements {
@@ -242,10 +243,26 @@ struct Tablet {
     encoded: Vec<u8>,
 }
 
-impl Tablet {
-    /// Bytes it takes, should it be the only one of its table.
-    fn cost(&self) -> usize {
-        self.encoded.len().saturating_add(TABLE_LEN)
+/// The tables that have tablets in a blob, which cost bytes of their own.
+#[derive(Default)]
+struct Bill {
+    tables: Vec<(u16, u16)>,
+}
+
+impl Bill {
+    /// Bytes that one more tablet costs.
+    fn cost(&self, tablet: &Tablet) -> usize {
+        let is_there = self.tables.binary_search(&tablet.table).is_ok();
+        let table = if is_there { 0 } else { TABLE_LEN };
+        tablet.encoded.len().saturating_add(table)
+    }
+
+    fn add(&mut self, tablet: &Tablet) -> usize {
+        let cost = self.cost(tablet);
+        if let Err(place) = self.tables.binary_search(&tablet.table) {
+            self.tables.insert(place, tablet.table);
+        }
+        cost
     }
 }
 
@@ -299,14 +316,16 @@ fn put_tablets(body: &mut Vec<u8>, mut tablets: Vec<Tablet>, mut room: usize) {
     sort_by(&mut tablets, |a, b| {
         (!a.is_used, a.table, a.last).cmp(&(!b.is_used, b.table, b.last))
     });
-    let mut fits = |tablet: &Tablet| match room.checked_sub(tablet.cost()) {
+    let mut bill = Bill::default();
+    let fits = |tablet: &Tablet| match room.checked_sub(bill.cost(tablet)) {
         Some(left) => {
             room = left;
+            bill.add(tablet);
             true
         }
         None => false,
     };
-    tablets.retain(&mut fits);
+    tablets.retain(fits);
     sort_by(&mut tablets, |a, b| {
         (a.table, a.last).cmp(&(b.table, b.last))
     });

@@ -16,6 +16,7 @@ mod offer;
 mod run;
 mod system_tables;
 mod tablets;
+mod warm_start;
 
 pub use input::Input;
 pub use run::{Plan, Summary, run};
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     connection::CONNECTION,
     tablets::TABLETS,
     cluster::CLUSTER,
+    warm_start::WARM_START,
 ];
 
 /// Finds a target by its name.
