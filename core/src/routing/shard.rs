@@ -391,4 +391,31 @@ mod tests {
             assert_eq!(PortRange::new(first, last).is_some(), expected);
         }
     }
+
+    #[test]
+    fn port_ranges_have_both_ends_and_no_port_0() {
+        let range = PortRange::new(2, 1000).unwrap();
+        assert_eq!((range.first(), range.last()), (2, 1000));
+        assert_eq!(PortRange::default(), PortRange::EPHEMERAL);
+        for (first, last, is_good) in [(1, 1, true), (0, 9, false), (9, 8, false), (8, 9, true)] {
+            assert_eq!(
+                PortRange::new(first, last).is_some(),
+                is_good,
+                "{first} {last}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_say_what_a_node_may_not_have() {
+        let ignored = ShardMapError::IgnoredBits { ignore_msb: 64 };
+        assert_eq!(
+            std::format!("{ignored}"),
+            "64 ignored token bits, at most 63"
+        );
+        assert_eq!(
+            std::format!("{}", ShardMapError::NoShards),
+            "node with 0 shards"
+        );
+    }
 }

@@ -355,4 +355,22 @@ mod tests {
         let too_many = vec![one()[0]; 256].into_boxed_slice();
         assert!(LearnedTablet::new(0, 1, None, too_many).is_none());
     }
+
+    #[test]
+    fn versions_and_blocks_are_printed_in_hexadecimal_digits() {
+        let version = TabletVersion::new(0xab);
+        assert_eq!(
+            std::format!("{version:?} {version:x}"),
+            "00000000000000ab ab"
+        );
+        let block = VersionBlock::new(1, 15);
+        assert_eq!(std::format!("{block:?}"), "VersionBlock(1f)");
+    }
+
+    #[test]
+    fn replicas_are_printed_with_their_node_if_it_is_known() {
+        let known = Replica::new(NodeIdx::from_value(7), 3);
+        let unknown = Replica::new(None, 4);
+        assert_eq!(std::format!("{known:?} {unknown:?}"), "7/3 ?/4");
+    }
 }

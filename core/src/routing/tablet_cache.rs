@@ -882,4 +882,36 @@ mod tests {
             assert_eq!(version(&table, 3), expected);
         }
     }
+
+    #[test]
+    fn pieces_are_the_fewest_and_of_one_size() {
+        for len in 1..=4 * CHUNK_LEN_MAX {
+            let size = piece_len(len);
+            assert!(size <= CHUNK_LEN_MAX, "{len}");
+            assert_eq!(len.div_ceil(size), len.div_ceil(CHUNK_LEN_MAX), "{len}");
+            let missing = len.div_ceil(size) * size - len;
+            assert!(missing < len.div_ceil(size), "{len}: {size}");
+        }
+    }
+
+    /// A table that learns makes room by what is not looked up, itself first, and no more of it
+    /// than the new tablet takes.
+    #[test]
+    fn a_table_in_use_outlives_what_another_one_learns() {
+        let known = topology(&[1, 2, 3]);
+        let mut cache = TabletCache::new(8 * 1024);
+        let other = TableRef::new(1, 1);
+        let (learning, used) = (cache.add_table(TABLE), cache.add_table(other));
+        cache.insert(other, &learned(0, 10, 7, &[1, 2, 3]), &known);
+        for at in 0..1000 {
+            assert_eq!(version(&used, 5), Some(7), "{at}");
+            let before = cache.stats().evicted;
+            let tablet = learned(at * 10, at * 10 + 10, 1, &[1, 2, 3]);
+            cache.insert(TABLE, &tablet, &known);
+            assert!(learning.holds(&tablet, &known));
+            assert!(cache.stats().evicted - before <= 4, "{at}");
+            check(&cache);
+        }
+        assert!(cache.stats().evicted > 0);
+    }
 }

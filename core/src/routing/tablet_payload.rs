@@ -352,4 +352,10 @@ mod tests {
         assert_eq!(PayloadKind::V1.key(), "tablets-routing-v1");
         assert_eq!(PayloadKind::V2.key(), "tablets-routing-v2");
     }
+
+    #[test]
+    fn each_extension_has_its_key() {
+        let keys = [PayloadKind::V1, PayloadKind::V2].map(PayloadKind::key);
+        assert_eq!(keys, ["tablets-routing-v1", "tablets-routing-v2"]);
+    }
 }

@@ -445,3 +445,76 @@ pub(super) fn names_only_present(chunk: &Chunk, at: usize, topology: &Topology) 
         .replicas(at)
         .all(|replica| replica.node().is_none_or(present))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::topology::tests::spec;
+    use super::super::{LearnedReplica, TabletVersion};
+    use super::*;
+
+    /// A whole chunk whose tablets have five replicas each, all of them told apart by shard.
+    fn chunk(topology: &Topology) -> Chunk {
+        let mut builder = ChunkBuilder::new(topology, CHUNK_LEN_MAX);
+        for at in 0..64_u16 {
+            let replica = |n: u16| LearnedReplica {
+                host_id: Uuid::from_u128(u128::from(n)),
+                shard: 10 * at + n,
+            };
+            let replicas = (1..=5).map(replica).collect();
+            let first = i64::from(at) * 10;
+            let version = Some(TabletVersion::new(1));
+            builder
+                .push_learned(&LearnedTablet::new(first, first + 10, version, replicas).unwrap());
+        }
+        builder.build()
+    }
+
+    fn shards(chunk: &Chunk, at: usize) -> Vec<u16> {
+        chunk.replicas(at).map(|replica| replica.shard).collect()
+    }
+
+    #[test]
+    fn each_tablet_has_its_own_replicas_beyond_the_inline_ones() {
+        let specs: Vec<_> = (1..=5).map(|n| spec(n, "a", "r", &[])).collect();
+        let topology = Topology::new().with_nodes(&specs, 100).0;
+        let chunk = chunk(&topology);
+        for at in 0..64_u16 {
+            let expected: Vec<u16> = (1..=5).map(|n| 10 * at + n).collect();
+            assert_eq!(shards(&chunk, usize::from(at)), expected);
+            assert_eq!(
+                chunk.bytes_of(usize::from(at)),
+                size_of::<Tablet>() + 2 * size_of::<Extra>()
+            );
+        }
+        assert_eq!(shards(&chunk, 64), []);
+    }
+
+    /// Marks of both halves, one by one; a copy keeps them, an unmarked copy and a sweep do not.
+    #[test]
+    fn marks_belong_to_their_tablets() {
+        let topology = Topology::new();
+        for marked in 0..64 {
+            let chunk = chunk(&topology);
+            let is_marked =
+                |chunk: &Chunk| -> Vec<usize> { (0..64).filter(|&at| chunk.is_used(at)).collect() };
+            assert_eq!(is_marked(&chunk), []);
+            chunk.mark_used(marked);
+            chunk.mark_used(5);
+            let mut expected = Vec::from([marked.min(5), marked.max(5)]);
+            expected.dedup();
+            assert_eq!(is_marked(&chunk), expected);
+            let (mut kept, mut cleared) = (
+                ChunkBuilder::new(&topology, 64),
+                ChunkBuilder::new(&topology, 64),
+            );
+            for at in 0..64 {
+                kept.push_copy(&chunk, at);
+                cleared.push_unmarked(&chunk, at);
+            }
+            assert_eq!(is_marked(&kept.build()), expected);
+            assert_eq!(is_marked(&cleared.build()), []);
+            chunk.clear_used();
+            assert_eq!(is_marked(&chunk), []);
+        }
+    }
+}

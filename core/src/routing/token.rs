@@ -279,4 +279,13 @@ mod tests {
             assert_eq!(Partitioner::from_class_name(class), expected, "{class}");
         }
     }
+
+    #[test]
+    fn errors_say_what_has_no_token() {
+        let long = KeyError::ComponentTooLong { len: 65_536 };
+        let told = "component of a composite partition key has 65536 bytes, at most 65535";
+        assert_eq!(std::format!("{long}"), told);
+        let none = std::format!("{}", KeyError::NoComponents);
+        assert_eq!(none, "partition key without components");
+    }
 }
