@@ -78,7 +78,9 @@ pub struct Config {
     pub application_name: Option<String>,
     /// Told to the server as APPLICATION_VERSION.
     pub application_version: Option<String>,
-    /// What an earlier session saved by `Session::warm_start`.
+    /// What an earlier session saved by `Session::warm_start`. It counts only if that session shares
+    /// a contact point with this one or knew one as a node, and not where client routes are
+    /// followed.
     pub warm_start: Option<WarmStart>,
 }
 

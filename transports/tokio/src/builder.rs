@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use messina_core::cluster::WarmStart;
 use messina_core::config::Config;
 use messina_core::conn::auth::PlainAuthenticator;
 use messina_core::drive::Session;
@@ -57,6 +58,29 @@ impl Builder {
     #[must_use]
     pub fn datacenter(mut self, name: impl Into<Box<str>>) -> Self {
         self.config.policy.preferred_dc = Some(name.into());
+        self
+    }
+
+    /// Begins with what an earlier session has saved: connected to all nodes and shards at once, its
+    /// statements prepared, its first request routed right before anything was read. Bytes that are
+    /// empty, damaged, old or of another cluster are harmless.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), Box<dyn core::error::Error>> {
+    /// let saved = std::fs::read("cluster.warm").unwrap_or_default();
+    /// let session = messina_tokio::builder()
+    ///     .contact("10.0.0.1")
+    ///     .warm_start(saved)
+    ///     .connect()
+    ///     .await?;
+    /// // ... and at the end, or now and then, at most a megabyte:
+    /// std::fs::write("cluster.warm", session.warm_start(1 << 20))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn warm_start(mut self, saved: Vec<u8>) -> Self {
+        self.config.warm_start = Some(WarmStart::new(saved));
         self
     }
 

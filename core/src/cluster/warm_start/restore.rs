@@ -14,7 +14,9 @@ use crate::sync::Shared;
 use crate::time::Instant;
 
 pub(super) fn restore(engine: &mut Engine, blob: &[u8], now: Instant) {
-    let Some(mut known) = Known::read(blob, &engine.config) else {
+    // Where client routes are followed nothing may be connected to before they were read.
+    let known = Known::read(blob, &engine.config).filter(|_| !engine.routes.are_followed());
+    let Some(mut known) = known else {
         return engine.warn(crate::cluster::warnings::warning!(
             "the warm start is of no use here: a cold start"
         ));
