@@ -81,6 +81,7 @@ async fn measure(
     let schedule = Arc::new(Schedule::new(arguments));
     let load = Load::new(arguments, connected, table, &schedule);
     let progress = progress_bar(arguments);
+    let shards_before = connected.session.status().shard_tally;
     let before = Usage::now();
     schedule.start()?;
     let mut workers = load.spawn();
@@ -103,11 +104,16 @@ async fn measure(
     let seconds = schedule.elapsed().as_secs_f64();
     let usage = Usage::now().since(before);
     progress.finish_and_clear();
+    let shards = connected.session.status().shard_tally;
+    let on_shard = shards.reached.saturating_sub(shards_before.reached);
+    let off_shard = shards.missed.saturating_sub(shards_before.missed);
     let tally = load.tally();
     Ok(Report {
         workload: arguments.workload,
         shape: arguments.shape(),
         misrouted: may_tell_misrouted.then_some(tally.taught),
+        on_shard,
+        off_shard,
         not_begun: schedule.not_begun(),
         tally,
         seconds,

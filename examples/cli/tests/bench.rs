@@ -70,6 +70,12 @@ fn all_workloads_on_all_kinds_of_tables() {
             assert_sound(&report, 300);
             assert_eq!(report["workload"], workload);
             assert_eq!(report["rows"], rows, "{report}");
+            // Each shard has its connection before the load begins, and rows have one place.
+            let shards = ["on_shard", "off_shard"].map(|key| report[key].as_u64());
+            let [Some(on_shard), Some(0)] = shards else {
+                panic!("{report}")
+            };
+            assert!((1..=300).contains(&on_shard), "{report}");
             // Where there are tablets the driver has to meet some, and is told; reads come after
             // rows were looked for, so that little is left to be learned.
             let misrouted = report["misrouted"].as_u64();

@@ -63,6 +63,8 @@ The JSON object has, beside the figures of their names:
   requests     requests that were answered or failed; latencies and throughput are of the answered
   misrouted    answers that taught the driver a tablet, because the request was sent by none or an
                outdated one; null where tables have no tablets
+  on_shard     requests sent on a connection to the shard they were meant for
+  off_shard    requests sent on another connection of the node, for want of that one
   not_begun    with --rate: requests that were due but found all --concurrency places taken";
 
 /// What requests do.

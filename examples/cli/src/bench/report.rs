@@ -21,6 +21,10 @@ pub(super) struct Report {
     pub(super) usage: Usage,
     /// Answers that taught the driver a tablet, where answers can.
     pub(super) misrouted: Option<u64>,
+    /// Requests sent on a connection to the shard they were meant for.
+    pub(super) on_shard: u64,
+    /// Requests sent on another connection of the node.
+    pub(super) off_shard: u64,
     /// With a rate: requests that were due and for which nobody was free.
     pub(super) not_begun: Option<u64>,
     pub(super) was_interrupted: bool,
@@ -68,6 +72,8 @@ impl Report {
             "cpu_user_us_per_request": user,
             "cpu_sys_us_per_request": system,
             "misrouted": self.misrouted,
+            "on_shard": self.on_shard,
+            "off_shard": self.off_shard,
             "rss_bytes": self.usage.resident_bytes,
             "not_begun": self.not_begun,
         });
@@ -106,6 +112,12 @@ impl Report {
                 "misrouted",
                 &format!("{}  {note}", grouped(misrouted)),
             ));
+        }
+        let meant = self.on_shard.saturating_add(self.off_shard);
+        if meant > 0 {
+            let text = format!("{} of {}", grouped(self.on_shard), grouped(meant));
+            let note = style("requests on the shard they were meant for").dim();
+            lines.push(line("shards", &format!("{text}  {note}")));
         }
         if self.answered().is_some() {
             lines.push(format!("\n{}", style("Latency").bold()));
