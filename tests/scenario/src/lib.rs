@@ -44,6 +44,11 @@
 //! | G1 | ten thousand pages | `tests/scenario/tests/memory.rs` | `ten_thousand_empty_pages_need_no_growing_memory` |
 //! | G3 | other columns | `tests/scenario/tests/cases/paging.rs` | `a_page_with_other_columns_is_read_by_them_or_refused` |
 //! | G3 | with ids of columns | `tests/scenario/tests/cases/metadata.rs` | `the_page_after_alter_has_the_new_columns` |
+//! | T1 | borders, overlaps | `core/src/routing/tablet_cache.rs` | `borders_overlaps_and_replicas_that_come_and_go` |
+//! | T3 | a view, through the driver | `tests/sim/tests/driver/views.rs` | `tablets_of_views_outlive_a_refresh_and_not_their_view` |
+//! | T3 | CDC log tables, ids | `core/src/routing/view_writer.rs` | `tables_and_views_keep_their_tablets_over_refreshes` |
+//! | T3 | made anew | `core/src/routing/view_writer.rs` | `a_table_made_anew_is_another_one` |
+//! | T5 | hosts that come and go | `core/src/routing/tablet_cache.rs` | `borders_overlaps_and_replicas_that_come_and_go` |
 //! | S1 | tokens | `core/src/routing/murmur3.rs` | `hashes_published_keys_in_any_split` |
 //! | S1 | shards | `core/src/routing/shard.rs` | `tokens_have_the_published_shards` |
 //! | S3 | source ports | `core/src/routing/shard.rs` | `narrow_ranges_have_the_ports_they_have` |

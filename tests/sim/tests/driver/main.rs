@@ -10,4 +10,5 @@ mod pools;
 mod scene;
 mod scripted;
 mod strong;
+mod views;
 mod warm;
