@@ -5,7 +5,10 @@
 //! metadata id or a tablet version block, whatever their connection agreed.
 //!
 //! A batch is routed by its first statement that has a token: exact if all statements fall into
-//! one tablet, a guess like any other if not, since the coordinator passes the parts on.
+//! one tablet, a guess like any other if not, since the coordinator passes the parts on. Answers to
+//! batches bring no tablets, so a session that sends nothing else learns none and its batches go to
+//! any live node. It is left at that: whatever would teach it, such as a read of a key that nobody
+//! asked for, costs the cluster a request to save it the passing on of another.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -94,6 +94,7 @@ pub(crate) const RULES: &[Rule] = &[
     both("E19", "where metadata ids were agreed every EXECUTE has one, also without rows or with an empty id", &[
         "tests/conformance/tests/requests.rs: execute_as_the_connection_agreed",
         "tests/scenario/tests/cases/prepared.rs: rows_of_a_statement_prepared_without_metadata_are_read",
+        "tests/scenario/tests/cases/metadata.rs: a_node_without_ids_changes_nothing_for_those_that_have_them",
         "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
         "tests/sim/src/node/plan/mod.rs: metadata_ids_are_those_of_a_real_node",
         "tests/sim/tests/scenarios/conformance.rs: prepared_bodies",
@@ -102,6 +103,10 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/conformance/tests/responses.rs: changed_metadata_comes_with_its_id",
         "tests/conformance/tests/rules/statements.rs: changed_metadata_is_kept_with_its_id",
         "tests/scenario/tests/cases/prepared.rs: changed_columns_come_although_they_were_to_be_left_out",
+        "tests/scenario/tests/cases/metadata.rs: a_changed_id_and_its_columns_are_kept_as_one",
+        "tests/scenario/tests/cases/metadata.rs: answers_out_of_order_are_read_by_what_they_were_asked_by",
+        "tests/scenario/tests/cases/metadata.rs: a_change_without_columns_is_no_answer",
+        "tests/sim/tests/driver/altered.rs: rows_are_read_by_their_own_columns_while_these_come_and_go",
         "tests/sim/tests/scenarios/conformance.rs: an_altered_table_unprepares_and_changes_the_metadata_id",
     ]),
     both("E21", "rows without metadata keep the bit of one table, whose names do not follow", &[
@@ -122,6 +127,7 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/conformance/tests/rules/tablets.rs: requests_without_a_version_show_blocks_that_differ",
         "core/src/routing/view_writer.rs: probes_follow_the_tablet_or_chance",
         "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
+        "tests/sim/tests/driver/altered.rs: rows_are_read_by_their_own_columns_while_these_come_and_go",
         "tests/sim/tests/scenarios/routing.rs: v2_compares_one_nibble_of_the_version_and_nothing_else",
     ]),
     both("E25", "an unknown id is told before the rest of EXECUTE is looked at", &[
@@ -201,6 +207,9 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     both("E41", "the code of rate limits is the one that was told; unagreed it is a fault of configuration", &[
         "core/src/wire/response/error.rs: the_rate_limit_code_is_the_one_the_connection_agreed",
+        "tests/scenario/tests/cases/rate_limits.rs: the_error_is_read_by_the_code_that_was_offered",
+        "tests/scenario/tests/cases/rate_limits.rs: each_connection_has_a_code_of_its_own",
+        "tests/scenario/tests/cases/rate_limits.rs: a_limited_request_is_sent_once",
         "tests/conformance/tests/responses.rs: errors_have_a_code_a_message_and_facts",
         "tests/sim/tests/scenarios/watching.rs: partitions_have_their_rates",
     ]),
