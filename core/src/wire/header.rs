@@ -237,9 +237,9 @@ mod tests {
         let table = [
             (
                 0x8400_0001_08ff_ffff,
-                0xff,
+                0xfe,
                 NegativeLength,
-                "negative length -1",
+                "negative length -2",
             ),
             (
                 0x8400_0001_5500_0000,

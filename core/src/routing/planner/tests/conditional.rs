@@ -91,3 +91,61 @@ fn conditional_statements_may_rotate_by_tablet() {
         "{firsts:?}"
     );
 }
+
+/// Nodes beyond the replicas too: neither chance nor load orders them, with a token or without;
+/// for other statements chance does.
+#[test]
+fn conditional_statements_go_the_same_way_each_time() {
+    let mut writer = writer(&NODES);
+    learn(&mut writer, "eventual", Some(77), &[(4, 0)]);
+    let view = writer.view();
+    let policy = Policy {
+        shuffle: true,
+        ..policy("a", "", true)
+    };
+    let with_token = request(&view, "eventual", 50, Consistency::Quorum);
+    let without_token = RouteRequest {
+        token: None,
+        ..with_token
+    };
+    for request in [with_token, without_token] {
+        let ways = |is_lwt| {
+            let request = RouteRequest { is_lwt, ..request };
+            let way = |at: u64| {
+                let fake = Fake {
+                    in_flight: BTreeMap::from([(1 + (at % 6) as u8, 50)]),
+                    ..Fake::default()
+                };
+                order(&plan(
+                    &view,
+                    &request,
+                    &policy,
+                    &fake,
+                    at.wrapping_mul(0x9e37_79b9),
+                    0,
+                ))
+            };
+            (0..100).map(way).collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!(ways(true), 1);
+        assert!(ways(false) > 1);
+    }
+}
+
+#[test]
+fn nodes_without_tokens_are_for_when_nothing_else_lives() {
+    let mut writer = writer(&NODES[..1]);
+    writer.set_nodes(&[spec(1, "a", "r1", &[100]), spec(2, "a", "r1", &[])]);
+    learn(&mut writer, "eventual", Some(77), &[(1, 0)]);
+    let view = writer.view();
+    let request = request(&view, "eventual", 50, Consistency::One);
+    for (lives, expected) in [(true, &[1][..]), (false, &[2, 1])] {
+        let unconnected = (!lives).then_some(1).into_iter().collect();
+        let fake = Fake {
+            unconnected,
+            ..Fake::default()
+        };
+        let found = plan(&view, &request, &policy("a", "", false), &fake, 0, 0);
+        assert_eq!(order(&found), expected, "{lives}");
+    }
+}

@@ -2,6 +2,8 @@
 //! are a fake.
 
 mod conditional;
+#[cfg(feature = "targeting")]
+mod custom;
 mod distance;
 mod leaders;
 mod levels;
