@@ -211,3 +211,52 @@ impl Load for Pools {
             .is_some_and(|pool| !pool.connections.is_empty())
     }
 }
+
+#[cfg(all(test, not(messina_loom)))]
+mod tests {
+    use super::*;
+    use crate::drive::tally::Aim;
+
+    fn lazily(shards: u16) -> Vec<Assignment> {
+        Vec::from([Assignment {
+            node: NodeIdx::at(1).unwrap(),
+            connections: Vec::new(),
+            lazy_shards: Some(shards),
+        }])
+    }
+
+    /// However often pools are published, a shard is asked for once; anew where shards are others.
+    #[test]
+    fn a_shard_is_wished_for_once() {
+        let (node, shard) = (NodeIdx::at(1).unwrap(), ShardIdx::new(3));
+        let pools = Pools::default().next(&lazily(4), Vec::new());
+        assert!(pools.wish(node, shard).is_some());
+        let pools = pools.next(&lazily(4), Vec::new());
+        assert!(pools.wish(node, shard).is_none());
+        assert!(pools.wish(node, ShardIdx::new(2)).is_some());
+        assert!(pools.wish(node, ShardIdx::new(4)).is_none(), "not there");
+        assert!(pools.wish(NodeIdx::at(0).unwrap(), shard).is_none());
+        let pools = pools.next(&lazily(8), Vec::new());
+        let wish = pools.wish(node, shard).unwrap();
+        // Nobody heard of it, so the next request says it again.
+        wish.take_back();
+        assert!(pools.wish(node, shard).is_some());
+    }
+
+    #[test]
+    fn counts_of_connections_that_ended_are_kept() {
+        let mut tally = ShardTally::default();
+        for aim in [Aim::Reached, Aim::None, Aim::Missed, Aim::Reached] {
+            tally.count(aim);
+        }
+        let expected = ShardTally {
+            reached: 2,
+            missed: 1,
+        };
+        assert_eq!(tally, expected);
+        let pools = Pools::default().with_gone(tally);
+        let pools = pools.next(&lazily(4), Vec::new()).with_gone(tally);
+        let ended = pools.ended().tally();
+        assert_eq!((ended.reached, ended.missed), (4, 2));
+    }
+}
