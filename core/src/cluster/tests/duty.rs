@@ -65,10 +65,15 @@ fn filters_see_host_id_address_and_place() {
 /// has the control role, and it is not connected to again.
 #[test]
 fn a_refused_contact_point_has_the_control_role_only() {
-    let mut world = World::new(
-        vec![node(1), node(2)],
-        only(|host| host.host_id.as_u128() != 1),
-    );
+    for shards in [Some(4), None] {
+        let mut nodes = vec![node(1), node(2)];
+        nodes[0].shards = shards;
+        refused_contact_point(nodes);
+    }
+}
+
+fn refused_contact_point(nodes: Vec<FakeNode>) {
+    let mut world = World::new(nodes, only(|host| host.host_id.as_u128() != 1));
     world.run_secs(70);
     assert_eq!((world.ready, serving(&world)), (1, vec![2]));
     assert_eq!((world.open_to(0), world.nodes[0].connects), (1, 1));
@@ -185,6 +190,8 @@ fn nodes_without_tokens_are_called_when_nothing_else_lives() {
     // Said to be up is not enough, a connection is.
     let up = answers::bytes("000d5354415455535f4348414e474500025550040a00000300002352");
     world.event(world.control(), &up);
+    assert!(world.is_up(3));
+    assert_eq!(serving(&world), [2]);
     world.run_secs(1);
     assert_eq!(serving(&world), [2]);
     world.nodes[2].behaviour = Behaviour::Good;

@@ -106,6 +106,7 @@ fn a_node_that_restarts_with_other_shards_is_asked_for_anew() {
     world.run_secs(5);
     assert_eq!(world.shards(2).len(), 1);
     assert_eq!(world.assigned[1].lazy_shards, Some(2));
+    assert_eq!(world.engine.status().nodes[1].wanted, 1);
     want(&mut world, 2, 1);
     world.run_secs(5);
     assert!(world.shards(2).contains(&1));
