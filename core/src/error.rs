@@ -3,13 +3,14 @@
 //! [`Error`] is 16 bytes, and 8 where a pointer is 4: a result that may hold one is moved at every
 //! call, and mostly holds none. What it was, whether the request may have been applied, where and at
 //! which attempt stand inline; text from the server, histories of attempts and numbers of the platform
-//! take one allocation. Timeouts, busy, not-sent errors and links that broke without a number take none.
+//! stand on the heap. Timeouts, busy, not-sent errors and links that broke without a number take no heap.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
@@ -29,7 +30,8 @@ enum Repr {
 struct Full {
     kind: ErrorKind,
     place: Place,
-    detail: Detail,
+    /// Shared, so that a clone, as each request of a closed connection gets one, copies no text.
+    detail: Option<Shared<Detail>>,
 }
 
 /// Where a request failed, and how far it had come.
@@ -239,7 +241,6 @@ pub enum ConfigProblem {
 /// The part of an error that needs the heap.
 #[derive(Clone, Debug, PartialEq)]
 enum Detail {
-    None,
     Server(ServerError),
     Text(String),
     Encode(EncodeError),
@@ -259,13 +260,17 @@ impl Error {
                 kind,
                 place: Place::NOWHERE,
             }),
-            None => Self::detailed(kind, Detail::None),
+            None => Self::full(kind, None),
         }
     }
 
     #[cold]
     #[inline(never)]
     fn detailed(kind: ErrorKind, detail: Detail) -> Self {
+        Self::full(kind, Some(Shared::new(detail)))
+    }
+
+    fn full(kind: ErrorKind, detail: Option<Shared<Detail>>) -> Self {
         Self(Repr::Full(Box::new(Full {
             kind,
             place: Place::NOWHERE,
@@ -431,7 +436,7 @@ impl Error {
     fn detail(&self) -> Option<&Detail> {
         match &self.0 {
             Repr::Brief { .. } => None,
-            Repr::Full(full) => Some(&full.detail),
+            Repr::Full(full) => full.detail.as_deref(),
         }
     }
 }
