@@ -105,11 +105,7 @@ async fn drive(scene: Scene, mut driver: Driver<SimTransport>) {
 impl Scene {
     /// One more session, in the same world.
     pub(crate) fn another(&self, adjust: impl FnOnce(&mut Config)) -> Self {
-        self.another_in(&self.world, adjust)
-    }
-
-    /// One more session, in a world that has the same clock.
-    pub(crate) fn another_in(&self, world: &World, adjust: impl FnOnce(&mut Config)) -> Self {
+        let world = &self.world;
         let options = world.with_cluster(|cluster| cluster.options().clone());
         let config = config(&options, adjust);
         let seed = &mut Seed(options.seed + 1);
