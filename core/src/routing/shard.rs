@@ -393,6 +393,14 @@ mod tests {
     }
 
     #[test]
+    fn a_map_knows_its_parameters() {
+        for ignore_msb in [0, 1, 12, 63] {
+            let map = map(8, ignore_msb);
+            assert_eq!(map.ignore_msb(), ignore_msb);
+        }
+    }
+
+    #[test]
     fn port_ranges_have_both_ends_and_no_port_0() {
         let range = PortRange::new(2, 1000).unwrap();
         assert_eq!((range.first(), range.last()), (2, 1000));

@@ -358,4 +358,25 @@ mod tests {
         let keys = [PayloadKind::V1, PayloadKind::V2].map(PayloadKind::key);
         assert_eq!(keys, ["tablets-routing-v1", "tablets-routing-v2"]);
     }
+
+    #[test]
+    fn errors_say_what_is_wrong_with_a_payload() {
+        let table = [
+            (
+                PayloadError::Field { what: "shard" },
+                "shard is null or of wrong length",
+            ),
+            (
+                PayloadError::EmptyRange { first: 7, last: 7 },
+                "empty range (7, 7]",
+            ),
+            (
+                PayloadError::ReplicaCount { replica_count: 300 },
+                "impossible replica count 300",
+            ),
+        ];
+        for (error, told) in table {
+            assert_eq!(format!("{error}"), format!("tablet payload: {told}"));
+        }
+    }
 }

@@ -645,4 +645,25 @@ mod tests {
         assert_eq!(probe(&view, handle(&view, "v", "t"), token, 9), unknown);
         assert_eq!(probe(&view, None, token, 9), unknown);
     }
+
+    /// Tablets go with their table, by whatever way it goes.
+    #[test]
+    fn tablets_are_dropped_with_their_table() {
+        type Drop = fn(&mut ViewWriter);
+        let ways: [Drop; 3] = [
+            |writer| writer.remove_table("ks", "t"),
+            |writer| writer.remove_keyspace("ks"),
+            |writer| writer.set_schema(vec![]),
+        ];
+        for drop_table in ways {
+            let mut writer = writer();
+            writer.put_keyspace(keyspace("ks", true), vec![table("t", 1)]);
+            let handle = handle(&writer.view(), "ks", "t").unwrap();
+            assert_eq!(writer.learn(handle, &tablet()), Learned::Added);
+            assert_eq!(writer.tablets().stats().cached, 1);
+            drop_table(&mut writer);
+            let stats = writer.tablets().stats();
+            assert_eq!((stats.cached, stats.bytes), (0, 0));
+        }
+    }
 }
