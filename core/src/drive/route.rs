@@ -8,11 +8,14 @@ use core::net::SocketAddr;
 
 use uuid::Uuid;
 
+use super::cell::Cell;
 use super::outgoing::Outgoing;
 use crate::cluster::kind::StatementKind;
 use crate::cluster::prepared::PreparedStatement;
+use crate::conn::extensions::TabletsRouting;
 use crate::routing::{
-    LearnedTablet, Plan, Reason, ShardIdx, Source, TableRef, Target, Token, View,
+    Leadership, LearnedTablet, Plan, Reason, ShardIdx, Source, TableRef, Target, Token, View,
+    leadership,
 };
 use crate::sync::Shared;
 
@@ -24,6 +27,8 @@ pub struct Route {
     pub token: Option<Token>,
     /// The targets, best first, and what told them.
     pub plan: Plan,
+    /// Whether the plan begins with the leader of the tablet, and if not, why.
+    pub leadership: Leadership,
     kind: StatementKind,
     is_lwt: bool,
     names: Option<(Shared<str>, Shared<str>)>,
@@ -52,9 +57,11 @@ pub struct RouteTarget<'a> {
 impl Route {
     pub(super) fn new(request: &Outgoing<'_>, statement: &PreparedStatement) -> Self {
         let view = request.hub.view().load();
+        let plan = request.plan_in(&view, 0);
         Self {
             token: request.route.token,
-            plan: request.plan_in(&view, 0),
+            leadership: judge(request, &view, &plan),
+            plan,
             kind: statement.kind(),
             is_lwt: request.route.is_lwt,
             names: statement.table_name(),
@@ -120,12 +127,37 @@ impl Route {
     }
 }
 
+/// What became of the leader: by the rules of planning, and by what only a session can tell.
+fn judge(request: &Outgoing<'_>, view: &View, plan: &Plan) -> Leadership {
+    let hub = request.hub;
+    hub.pools().with(|pools| {
+        let policy = &hub.config().policy;
+        let leads = plan
+            .targets()
+            .first()
+            .is_some_and(|first| first.reason == Reason::Leader);
+        let tells = |cell: &Cell| cell.agreed().tablets == TabletsRouting::V2;
+        let is_told = || {
+            let mut nodes = view.topology().nodes();
+            nodes.any(|node| pools.of_node(node.idx()).any(|(_, cell)| tells(cell)))
+        };
+        match leadership(view, &request.route, policy, pools) {
+            Leadership::First if !leads => Leadership::Overruled,
+            Leadership::UnknownTablet | Leadership::Unversioned if !is_told() => {
+                Leadership::NotTold
+            }
+            other => other,
+        }
+    })
+}
+
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route")
             .field("token", &self.token)
             .field("kind", &self.kind)
             .field("is_lwt", &self.is_lwt)
+            .field("leadership", &self.leadership)
             .field("names", &self.names)
             .field("plan", &self.plan)
             .finish_non_exhaustive()

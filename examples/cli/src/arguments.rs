@@ -80,6 +80,9 @@ pub(crate) struct Common {
     /// Allow other datacenters
     #[arg(long)]
     pub(crate) dc_failover: bool,
+    /// Allow them at LOCAL consistency levels too, which then mean the other datacenter
+    #[arg(long, requires = "dc_failover")]
+    pub(crate) dc_failover_at_local_levels: bool,
     /// Keyspace of unqualified names
     #[arg(long, value_name = "K")]
     pub(crate) keyspace: Option<String>,

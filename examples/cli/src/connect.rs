@@ -166,6 +166,7 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
     config.policy.preferred_dc = common.dc.as_deref().map(Box::from);
     config.policy.preferred_rack = common.rack.as_deref().map(Box::from);
     config.policy.dc_failover = common.dc_failover;
+    config.policy.dc_failover_at_local_levels = common.dc_failover_at_local_levels;
     config.policy.tablet_leader = !common.no_tablet_leader;
     config.pool.size = pool_size(common);
     config.pool.shard_aware = !common.no_shard_aware;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use messina_core::cluster::kind::StatementKind;
 use messina_core::drive::{Prepared, Route};
-use messina_core::routing::{LearnedTablet, Reason, ShardIdx, Source};
+use messina_core::routing::{Leadership, LearnedTablet, Reason, ShardIdx, Source};
 use messina_core::types::CqlValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -54,6 +54,9 @@ Reasons:
   dc       a replica in the preferred datacenter, or anywhere if none is preferred
   remote   a replica in another datacenter
   any      no replica as far as the driver knows: it will pass the request on
+
+Of strongly consistent tables it says why the leader is first in the plan, or why it is not
+(leader_reason in the JSON object).
 
 In the JSON object a tablet owns the tokens after first_token up to and with last_token.";
 
@@ -158,6 +161,7 @@ fn to_json(route: &Route) -> Value {
         "source": source(route.source()),
         "tablet": route.tablet().map(|tablet| tablet_json(&tablet)),
         "leader": route.leader().map(|(host_id, shard)| replica(host_id, shard.map(ShardIdx::value))),
+        "leader_reason": leader_reason(route.leadership).0,
         "plan": plan.collect::<Value>(),
         "more_nodes": route.plan.may_go_on(),
     })
@@ -198,12 +202,56 @@ const fn source(source: Source) -> &'static str {
     }
 }
 
+/// Why the leader is first in the plan, or not: a word, and the sentence for people.
+const fn leader_reason(leadership: Leadership) -> (&'static str, &'static str) {
+    match leadership {
+        Leadership::First => ("first", "first in the plan"),
+        Leadership::UnknownTable => ("unknown_table", "none: the table is not known"),
+        Leadership::Eventual => (
+            "eventual",
+            "none: the table is not strongly consistent, any replica coordinates",
+        ),
+        Leadership::LevelOne => (
+            "level_one",
+            "not needed: any replica serves reads at ONE and LOCAL_ONE",
+        ),
+        Leadership::SwitchedOff => (
+            "switched_off",
+            "not preferred: switched off (--no-tablet-leader)",
+        ),
+        Leadership::NoToken => ("no_token", "unknown: the values do not give the whole key"),
+        Leadership::UnknownTablet => ("unknown_tablet", "unknown: no tablet learned yet"),
+        Leadership::Unversioned => (
+            "unversioned",
+            "unknown: the tablet came without a version, by the first extension",
+        ),
+        Leadership::UnknownNode => (
+            "unknown_node",
+            "not preferred: the tablet names a node that is not known yet",
+        ),
+        Leadership::Down => ("down", "not preferred: its node is down"),
+        Leadership::Filtered => ("filtered", "not preferred: its node is filtered out"),
+        Leadership::ForbiddenDc => (
+            "forbidden_dc",
+            "not preferred: it is in another datacenter (--dc-failover would allow it)",
+        ),
+        Leadership::NotConnected => ("not_connected", "not preferred: its node is not connected"),
+        Leadership::Overruled => ("overruled", "not preferred: another target was chosen"),
+        Leadership::NotTold => (
+            "not_told",
+            "unknown: no node speaks the second tablets extension",
+        ),
+        _ => ("other", "not preferred"),
+    }
+}
+
 const fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Leader => "leader",
         Reason::Rack => "rack",
         Reason::Dc => "dc",
         Reason::Remote => "remote",
+        Reason::Custom => "custom",
         _ => "any",
     }
 }

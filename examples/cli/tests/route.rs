@@ -104,7 +104,7 @@ fn a_tablet_is_learned_and_then_followed() {
     assert_eq!(after["leader"], Value::Null);
 
     // Replicas in the preferred rack come first, whatever is drawn.
-    let near = ["--dc", "dc1", "--rack", "rack0", "--learn", "1"];
+    let near = ["--dc", "dc1", "--rack", "rack0", "--learn", "3"];
     let near = route(&cluster, &[&read[..], &near].concat());
     for (target, reason) in near["plan"]
         .as_array()
@@ -132,8 +132,10 @@ fn strongly_consistent_tables_are_led() {
         (&before["statement"], &before["leader"]),
         (&json!("write"), &Value::Null)
     );
+    assert_eq!(before["leader_reason"], "unknown_tablet");
     let after = route(&cluster, &[&write[..], &["--learn", "2"]].concat());
     assert_eq!(reasons(&after), ["leader", "dc", "dc", "any"]);
+    assert_eq!(after["leader_reason"], "first");
     // By the second extension the first replica leads.
     let first = &after["tablet"]["replicas"][0];
     assert_eq!(&after["leader"], first);
@@ -145,6 +147,21 @@ fn strongly_consistent_tables_are_led() {
     let plain = [&write[..], &["--learn", "2", "--no-tablet-leader"]].concat();
     let plain = route(&cluster, &plain);
     assert_eq!(reasons(&plain), ["dc", "dc", "dc", "any"]);
+    assert_eq!(plain["leader_reason"], "switched_off");
+    let read = ["SELECT v FROM strong.t WHERE k = 7", "--consistency", "ONE"];
+    assert_eq!(route(&cluster, &read)["leader_reason"], "level_one");
+    let table = messina(
+        &[
+            &["route", "--format", "table", "--contact", &cluster.contact],
+            &write[..],
+        ]
+        .concat(),
+    );
+    let told = table.stdout;
+    assert!(
+        told.contains("leader     unknown: no tablet learned yet"),
+        "{told}"
+    );
     cluster.stop();
 }
 
@@ -163,6 +180,7 @@ fn the_ring_is_known_at_once_and_some_have_no_token() {
         (&json!("ring"), &Value::Null)
     );
     assert_eq!(reasons(&ring), ["dc", "dc", "any", "any"]);
+    assert_eq!(ring["leader_reason"], "eventual");
 
     let scan = route(&cluster, &["SELECT v FROM vnode.t"]);
     assert_eq!(

@@ -89,6 +89,11 @@
 //! | E1 | codes of two nodes | `tests/scenario/tests/cases/rate_limits.rs` | `each_connection_has_a_code_of_its_own` |
 //! | E1 | one request | `tests/scenario/tests/cases/rate_limits.rs` | `a_limited_request_is_sent_once` |
 //! | E1 | offered only | `tests/scenario/tests/cases/rate_limits.rs` | `the_extension_is_asked_for_where_it_is_offered` |
+//! | E3 | the mark | `tests/conformance/tests/rules/statements.rs` | `the_lwt_mark_is_the_bit_that_the_node_told` |
+//! | E3 | ring and tablet order | `core/src/routing/planner/tests/conditional.rs` | `every_session_meets_at_the_same_replica_also_when_the_first_is_out` |
+//! | E3 | ring and tablet order | `core/src/routing/planner/tests/conditional.rs` | `conditional_statements_keep_the_listed_order` |
+//! | E3 | others are shuffled | `core/src/routing/planner/tests/load.rs` | `equal_replicas_share_evenly_and_the_less_loaded_of_two_wins` |
+//! | E3 | shares of the nodes | `tests/sim/tests/driver/conditional.rs` | `shares_of_the_nodes_in_both_orders` |
 //! | E5 | not repeated | `tests/scenario/tests/cases/retries.rs` | `a_write_that_may_have_happened_is_not_repeated` |
 //! | E5 | repeated once | `tests/scenario/tests/cases/retries.rs` | `what_was_not_applied_or_may_be_applied_twice_is_repeated_once` |
 //! | E5 | rules | `core/src/exec/retry.rs` | `server_errors` |

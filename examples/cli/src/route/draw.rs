@@ -3,10 +3,10 @@
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use console::style;
 use messina_core::drive::{Route, Status};
-use messina_core::routing::{LearnedTablet, Reason, ShardIdx, Source};
+use messina_core::routing::{Leadership, LearnedTablet, Reason, ShardIdx, Source};
 use uuid::Uuid;
 
-use super::{kind, reason, version};
+use super::{kind, leader_reason, reason, version};
 
 pub(super) fn draw(route: &Route, text: &str, status: &Status) -> String {
     let mut lines = vec![style(text).bold().to_string(), String::new()];
@@ -35,6 +35,17 @@ pub(super) fn draw(route: &Route, text: &str, status: &Status) -> String {
     if let Some((host_id, shard)) = route.leader() {
         let place = place(status, host_id, shard.map(ShardIdx::value));
         fact("leader", place);
+    }
+    if !matches!(
+        route.leadership,
+        Leadership::Eventual | Leadership::UnknownTable
+    ) {
+        let name = if route.leader().is_some() {
+            ""
+        } else {
+            "leader"
+        };
+        fact(name, leader_reason(route.leadership).1.to_owned());
     }
     lines.push(String::new());
     lines.push(plan(route).to_string());

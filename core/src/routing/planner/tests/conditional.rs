@@ -149,3 +149,64 @@ fn nodes_without_tokens_are_for_when_nothing_else_lives() {
         assert_eq!(order(&found), expected, "{lives}");
     }
 }
+
+/// Ring order and tablet order, ten sessions that draw and see loads of their own: always the
+/// first, and where that is out always the second, never another node in between.
+#[test]
+fn every_session_meets_at_the_same_replica_also_when_the_first_is_out() {
+    for keyspace in ["vnode", "eventual"] {
+        for dc in ["", "a"] {
+            let mut writer = writer(&NODES);
+            // C, A, B: the list is not sorted, and its first is abroad for those at home in a.
+            learn(&mut writer, "eventual", Some(7), &[(5, 4), (1, 5), (3, 6)]);
+            let listed = match (keyspace, dc) {
+                // Token 150 belongs to node 2, then the ring goes on; two in a, one in b.
+                ("vnode", "") => vec![2, 3, 5],
+                ("vnode", _) => vec![2, 3],
+                (_, "") => vec![5, 1, 3],
+                _ => vec![1, 3],
+            };
+            for state in ["up", "down", "filtered", "not connected", "up again"] {
+                let first = Uuid::from_u128(listed[0].into());
+                let idx = writer.topology().node_by_host_id(first).unwrap();
+                writer.set_up(idx, state != "down");
+                writer.set_enabled(idx, state != "filtered");
+                let view = writer.view();
+                let mut seen = BTreeSet::new();
+                for session in 0..10_u32 {
+                    let mut fake = Fake {
+                        in_flight: (1..=6)
+                            .map(|n| (n, session * u32::from(n) * 7 % 50))
+                            .collect(),
+                        ..Fake::default()
+                    };
+                    if state == "not connected" {
+                        fake.unconnected.insert(listed[0]);
+                    }
+                    let request = RouteRequest {
+                        is_lwt: true,
+                        ..request(&view, keyspace, 150, Consistency::Quorum)
+                    };
+                    for execution in 0..10 {
+                        let policy = Policy {
+                            shuffle: true,
+                            ..policy(dc, "", false)
+                        };
+                        let entropy = u64::from(session) * 1000 + execution;
+                        let found = plan(&view, &request, &policy, &fake, entropy, 0);
+                        let target = found.targets()[0];
+                        seen.insert((number(target.node), target.shard.map(ShardIdx::value)));
+                    }
+                }
+                let is_out = !state.starts_with("up");
+                let expected = listed[usize::from(is_out)];
+                let found: Vec<u8> = seen.iter().map(|&(n, _)| n).collect();
+                assert_eq!(
+                    found,
+                    [expected],
+                    "{keyspace} {dc:?} {state}: one node, one shard"
+                );
+            }
+        }
+    }
+}
