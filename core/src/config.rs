@@ -367,6 +367,7 @@ fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
 }
 
 /// An endpoint of an address or a name.
+#[cfg(any(test, feature = "client-routes"))]
 pub(crate) fn host_endpoint(host: &str, port: u16) -> Option<Endpoint> {
     match host.parse::<IpAddr>() {
         Ok(ip) => Some(Endpoint::Addr(SocketAddr::new(ip, port))),

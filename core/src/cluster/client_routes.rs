@@ -32,8 +32,8 @@ use crate::wire::Dialect;
 use crate::wire::StringList;
 use crate::wire::response::ErrorCode;
 
-/// Whether a session can follow routes: small builds are spared it.
-pub(super) const CAN_FOLLOW: bool = cfg!(any(test, feature = "client-routes"));
+/// Whether a session can follow routes. Small builds have `no_client_routes` in place of this file.
+pub(super) const CAN_FOLLOW: bool = true;
 
 /// How a node is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,25 +60,32 @@ pub enum RouteProblem {
     BadAddress,
 }
 
-/// The routes of a session.
+/// The routes of a session, if it follows any.
 #[derive(Debug)]
-pub(super) struct Routes {
-    /// The connection ids to follow, the preferred ones first. Empty: the session follows none.
+pub(super) struct Routes(Option<Followed>);
+
+/// What is followed.
+#[derive(Debug)]
+struct Followed {
+    settings: RouteSettings,
+    known: SortedMap<Uuid, Choice>,
+}
+
+/// What decides which rows count.
+#[derive(Clone, Debug)]
+struct RouteSettings {
+    /// The connection ids to follow, the preferred ones first.
     ids: Vec<String>,
     security: Security,
     hosts_max: usize,
-    known: SortedMap<Uuid, Choice>,
 }
 
 /// The rows of one reading, as far as they count.
 #[derive(Debug)]
 pub(super) struct RouteTable {
-    ids: Vec<String>,
-    security: Security,
-    hosts_max: usize,
+    settings: RouteSettings,
     hosts: SortedMap<Uuid, Choice>,
-    /// Rows seen, to be counted among those of other tables.
-    pub(super) rows: usize,
+    rows: usize,
     /// Nodes that were too many.
     refused: usize,
 }
@@ -100,60 +107,52 @@ impl Choice {
 
 impl Routes {
     pub(super) fn new(config: &Config, security: Security) -> Self {
-        #[cfg(any(test, feature = "client-routes"))]
-        let ids = match &config.client_routes {
-            Some(routes) => routes.connection_ids.clone(),
-            None => Vec::new(),
-        };
-        #[cfg(not(any(test, feature = "client-routes")))]
-        let ids = Vec::new();
-        Self {
-            ids,
-            security,
-            hosts_max: usize::from(config.limits.nodes),
+        Self(config.client_routes.as_ref().map(|routes| Followed {
+            settings: RouteSettings {
+                ids: routes.connection_ids.clone(),
+                security,
+                hosts_max: usize::from(config.limits.nodes),
+            },
             known: SortedMap::new(),
-        }
+        }))
     }
 
     /// Whether the session follows routes.
     pub(super) const fn are_followed(&self) -> bool {
-        CAN_FOLLOW && !self.ids.is_empty()
+        self.0.is_some()
     }
 
     /// Whether the nodes' shard-aware port may be used, as far as routes are concerned.
-    pub(super) const fn allow_shard_aware_port(&self, config: &Config) -> bool {
-        #[cfg(any(test, feature = "client-routes"))]
-        if let Some(routes) = &config.client_routes {
-            return routes.shard_aware_port;
-        }
-        let _ = config;
-        true
+    pub(super) fn allow_shard_aware_port(config: &Config) -> bool {
+        let routes = config.client_routes.as_ref();
+        routes.is_none_or(|routes| routes.shard_aware_port)
     }
 
     /// What a reading of this scope has to fill; `None` if it is not to read routes.
     pub(super) fn begin_reading(&self, scope: Scope) -> Option<RouteTable> {
-        (self.are_followed() && scope.routes).then(|| RouteTable {
-            ids: self.ids.clone(),
-            security: self.security,
-            hosts_max: self.hosts_max,
+        let followed = self.0.as_ref().filter(|_| scope.routes)?;
+        Some(RouteTable {
             hosts: SortedMap::new(),
             rows: 0,
             refused: 0,
+            settings: followed.settings.clone(),
         })
     }
 
     /// Takes what was read, in place of all that was known.
-    pub(super) fn set(&mut self, table: RouteTable) {
-        self.known = table.hosts;
+    fn set(&mut self, table: RouteTable) {
+        if let Some(followed) = &mut self.0 {
+            followed.known = table.hosts;
+        }
     }
 
     /// How to reach a node.
     pub(super) fn to(&self, host_id: Uuid) -> NodeRoute {
-        if !self.are_followed() {
+        let Some(followed) = &self.0 else {
             return NodeRoute::Direct;
-        }
+        };
         let missing = || NodeRoute::Unreachable(RouteProblem::Missing);
-        let known = self.known.get(&host_id);
+        let known = followed.known.get(&host_id);
         known.map_or_else(missing, |choice| choice.route.clone())
     }
 
@@ -164,18 +163,26 @@ impl Routes {
         connection_ids: StringList<'_>,
         host_ids: StringList<'_>,
     ) -> bool {
+        let Some(followed) = &self.0 else {
+            return false;
+        };
         let are_pairs = connection_ids.len() == host_ids.len() && !connection_ids.is_empty();
-        let is_ours = |id: &str| self.ids.iter().any(|own| own == id);
-        self.are_followed() && (!are_pairs || connection_ids.iter().any(is_ours))
+        let is_ours = |id: &str| followed.settings.ids.iter().any(|own| own == id);
+        !are_pairs || connection_ids.iter().any(is_ours)
     }
 }
 
 impl RouteTable {
+    /// Rows seen, to be counted among those of other tables.
+    pub(super) const fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The statement that reads the rows. The ids are literals: values bound to a QUERY are read
     /// wrongly by nodes that speak of tablets in version 2.
     pub(super) fn statement(&self) -> String {
         let mut statement = String::from(STATEMENT);
-        for (place, id) in self.ids.iter().enumerate() {
+        for (place, id) in self.settings.ids.iter().enumerate() {
             statement.push_str(if place == 0 { "'" } else { ",'" });
             // In a literal a quote is written twice; nothing else has a meaning there.
             for c in id.chars() {
@@ -202,12 +209,12 @@ impl RouteTable {
                 return;
             };
             self.rows = self.rows.saturating_add(1);
-            let place =
-                text(connection_id).and_then(|id| self.ids.iter().position(|own| own == id));
+            let place = text(connection_id)
+                .and_then(|id| self.settings.ids.iter().position(|own| own == id));
             let (Some(place), Some(host_id)) = (place, uuid(host_id)) else {
                 return;
             };
-            let port = match self.security {
+            let port = match self.settings.security {
                 Security::Plain => port(plain),
                 Security::Tls => port(tls),
             };
@@ -217,7 +224,7 @@ impl RouteTable {
     }
 
     fn consider(&mut self, host_id: Uuid, choice: Choice) {
-        let has_place = self.hosts.len() < self.hosts_max;
+        let has_place = self.hosts.len() < self.settings.hosts_max;
         match self.hosts.get_mut(&host_id) {
             Some(known) if choice.rank() < known.rank() => *known = choice,
             Some(_) => {}
@@ -251,7 +258,7 @@ impl Pool {
 
     /// Whether no way leads to the node.
     pub(super) const fn is_cut_off(&self) -> bool {
-        CAN_FOLLOW && matches!(self.route, NodeRoute::Unreachable(_))
+        matches!(self.route, NodeRoute::Unreachable(_))
     }
 }
 

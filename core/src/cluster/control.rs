@@ -8,6 +8,7 @@
 use core::time::Duration;
 
 use super::ConnectionId;
+use super::client_routes::CAN_FOLLOW;
 use super::discovery::{Discovery, Scope};
 use super::reconnect::Backoff;
 use crate::rng::SmallRng;
@@ -97,7 +98,7 @@ impl Control {
         if scope.schema {
             self.schema.note(at);
         }
-        if scope.routes {
+        if scope.routes && CAN_FOLLOW {
             self.routes.note(at);
         }
     }
@@ -124,7 +125,7 @@ impl Control {
         let scope = Scope {
             topology,
             schema: self.schema.is_due(now) || periodic,
-            routes: topology || self.routes.is_due(now),
+            routes: topology || (CAN_FOLLOW && self.routes.is_due(now)),
         };
         if scope == Scope::default() {
             return None;
@@ -152,7 +153,9 @@ impl Control {
         if self.held().is_some() && self.discovery.is_none() {
             consider(self.topology.due());
             consider(self.schema.due());
-            consider(self.routes.due());
+            if CAN_FOLLOW {
+                consider(self.routes.due());
+            }
             consider(Some(self.periodic_at).filter(|at| *at != Instant::FAR_FUTURE));
         }
         if matches!(self.role, Role::Vacant(_)) {
@@ -161,11 +164,12 @@ impl Control {
     }
 
     fn schedules(&mut self, scope: Scope) -> impl Iterator<Item = &mut Schedule> {
-        let topology = scope.topology.then_some(&mut self.topology);
-        topology
-            .into_iter()
-            .chain(scope.schema.then_some(&mut self.schema))
-            .chain(scope.routes.then_some(&mut self.routes))
+        let all = [
+            scope.topology.then_some(&mut self.topology),
+            scope.schema.then_some(&mut self.schema),
+            (scope.routes && CAN_FOLLOW).then_some(&mut self.routes),
+        ];
+        all.into_iter().flatten()
     }
 }
 

@@ -148,7 +148,7 @@ impl Engine {
         let mut catalog = Catalog::new(&config.limits);
         let routes = Routes::new(&config, security);
         let mut pool = config.pool;
-        pool.shard_aware_port &= routes.allow_shard_aware_port(&config);
+        pool.shard_aware_port &= Routes::allow_shard_aware_port(&config);
         let mut engine = Self {
             published: Shared::new(catalog.writer.view()),
             catalog,

@@ -12,7 +12,7 @@ use core::net::IpAddr;
 
 use uuid::Uuid;
 
-use super::client_routes::{CAN_FOLLOW, RouteTable};
+use super::client_routes::RouteTable;
 use super::discovery::SystemTable;
 use super::rows::{address, read_rows, text, text_pairs, texts, uuid};
 use super::warnings::{ARE_HEARD, warning};
@@ -87,7 +87,7 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn row_count(&self) -> usize {
         let schema = self.keyspaces.len() + self.scylla_keyspaces.len() + self.tables.len();
-        let routes = self.routes.as_ref().map_or(0, |routes| routes.rows);
+        let routes = self.routes.as_ref().map_or(0, RouteTable::rows);
         self.peers.len() + schema + self.partitioners.len() + routes
     }
 
@@ -109,8 +109,8 @@ impl Found {
             SystemTable::Local => self.take_local(answer, dialect),
             SystemTable::Peers => self.take_peers(answer, dialect),
             SystemTable::ClientRoutes => match &mut self.routes {
-                Some(routes) if CAN_FOLLOW => routes.take(answer, dialect),
-                _ => Ok(None),
+                Some(routes) => routes.take(answer, dialect),
+                None => Ok(None),
             },
             SystemTable::Keyspaces => self.take_keyspaces(answer, dialect),
             SystemTable::ScyllaKeyspaces => self.take_scylla_keyspaces(answer, dialect),

@@ -6,6 +6,10 @@
 //! One request of the control plane goes like this: `Output::Ask` names an open connection and a
 //! frame body; `drive` sends it like any request and answers with `Input::Answered`.
 
+#[cfg(any(test, feature = "client-routes"))]
+mod client_routes;
+#[cfg(not(any(test, feature = "client-routes")))]
+#[path = "no_client_routes.rs"]
 mod client_routes;
 mod contact;
 mod control;
@@ -49,7 +53,9 @@ use crate::sync::Shared;
 use crate::target::{Name, Resolved, Target};
 use crate::wire::Opcode;
 
-pub use client_routes::{NodeRoute, RouteProblem};
+pub use client_routes::NodeRoute;
+#[cfg(any(test, feature = "client-routes"))]
+pub use client_routes::RouteProblem;
 pub use engine::Engine;
 pub use learning::{TabletNews, learn};
 pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};

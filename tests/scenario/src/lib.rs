@@ -73,6 +73,10 @@
 //! | O1 | rows of system.peers | `core/src/cluster/tests/first_contact.rs` | `rows_of_peers_may_be_incomplete` |
 //! | O3 | events, no events, late DOWN | `core/src/cluster/tests/refresh.rs` | `a_node_with_a_new_address_keeps_its_place` |
 //! | O3 | swap | `core/src/cluster/tests/refresh.rs` | `nodes_that_swap_addresses_are_told_apart_by_host_id` |
+//! | O7 | a new route | `core/src/cluster/tests/routes.rs` | `a_new_route_replaces_the_old_one_and_is_tried_at_once` |
+//! | O7 | a deleted route | `core/src/cluster/tests/routes.rs` | `a_deleted_route_costs_no_connection_and_allows_none` |
+//! | O7 | no port | `core/src/cluster/tests/routes.rs` | `a_route_without_a_port_for_the_way_in_use_concerns_its_node` |
+//! | O7 | one name | `core/src/cluster/tests/routes.rs` | `nodes_behind_one_name_are_told_apart` |
 //! | W4 | short writes | `tests/scenario/tests/cases/sockets.rs` | `short_writes_lose_and_repeat_nothing` |
 //! | W4 | reset | `tests/scenario/tests/cases/sockets.rs` | `a_reset_within_a_frame_fails_its_request_at_once` |
 //! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_frame_begun_is_finished_before_any_other` |

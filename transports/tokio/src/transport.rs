@@ -89,7 +89,12 @@ impl Transport for TokioTransport {
             let stream = opened.map_err(|error| link_error(&error))?;
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {
-                let name = target.server_name.as_deref();
+                // Whoever is dialed by name is verified by it; a set name comes before.
+                let dialed = match &target.endpoint {
+                    Endpoint::Name { host, .. } => Some(&**host),
+                    _ => None,
+                };
+                let name = target.server_name.as_deref().or(dialed);
                 let handshake = tls.shake(stream, addr.ip(), name);
                 return match tokio::time::timeout_at(deadline, handshake).await {
                     Ok(stream) => Ok(TokioLink::tls(stream?)),

@@ -142,6 +142,10 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/src/node/client_routes.rs: the_event_is_that_of_the_documents",
         "tests/sim/tests/scenarios/watching.rs: routes_of_clients_are_set_announced_and_read",
     ]),
-    missing(Concerns::Driver, "P31", "connections are made by the addresses and ports of the client routes, and follow their changes",
-        "the driver neither subscribes to the event nor reads the table; addresses come from the tables of peers"),
+    driver("P31", "connections are made by the addresses and ports of the client routes, and follow their changes", &[
+        "core/src/cluster/client_routes.rs: a_capture_is_read",
+        "core/src/cluster/tests/routes.rs: a_new_route_replaces_the_old_one_and_is_tried_at_once",
+        "core/src/cluster/tests/routes.rs: nodes_that_do_not_know_the_event_are_read_now_and_then",
+        "tests/sim/tests/driver/routes.rs: routes_that_change_under_load_are_followed",
+    ]),
 ];

@@ -241,8 +241,11 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/scenarios/schema.rs: schema_changes_are_told_with_their_targets",
         "tests/sim/tests/scenarios/pitfalls.rs: tablets_move_in_silence",
     ]),
-    missing(Concerns::Driver, "E48", "changes of client routes are pairs by place, and any of them means to read the table again",
-        "the event is read (`events_say_what_changed`), but nothing follows from it: routes are not used"),
+    driver("E48", "changes of client routes are pairs by place, and any of them means to read the table again", &[
+        "tests/conformance/tests/responses.rs: events_say_what_changed",
+        "core/src/cluster/tests/routes.rs: only_events_about_own_ids_cause_a_reading_and_those_without_pairs_do",
+        "core/src/cluster/tests/routes.rs: a_deleted_route_costs_no_connection_and_allows_none",
+    ]),
     both("E49", "rows of peers may be incomplete, and nodes may have no tokens", &[
         "core/src/cluster/tests/first_contact.rs: rows_of_peers_may_be_incomplete",
         "core/src/cluster/found.rs: a_capture_of_peers_is_read_by_column_names",

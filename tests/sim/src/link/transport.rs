@@ -17,7 +17,8 @@ use messina_core::time::{Instant, UnixMicros};
 
 use super::world::World;
 
-/// Links into a world. Source ports can be chosen; names resolve to nothing.
+/// Links into a world. Source ports can be chosen; names are those of proxies, and resolve to
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct SimTransport {
     world: World,
@@ -130,10 +131,13 @@ impl Future for SimConnecting {
             Verdict::Silence => return Poll::Pending,
             Verdict::Open(port) => port,
         };
-        let Endpoint::Addr(addr) = self.target.endpoint else {
-            return Poll::Ready(Err(LinkError::new(LinkErrorKind::Unreachable)));
+        let opened = match &self.target.endpoint {
+            Endpoint::Addr(addr) => self.world.lock().open(*addr, port, now),
+            Endpoint::Name { host, port: to } => {
+                self.world.lock().open_by_name(host, *to, port, now)
+            }
+            _ => Err(LinkError::new(LinkErrorKind::Unreachable)),
         };
-        let opened = self.world.lock().open(addr, port, now);
         Poll::Ready(opened.map(|id| SimLink {
             world: self.world.clone(),
             id,

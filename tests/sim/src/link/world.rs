@@ -24,6 +24,8 @@ pub(super) const LINK_BUFFER: usize = 64 << 10;
 pub struct Counts {
     /// Links opened.
     pub links: u64,
+    /// Those that were opened through a proxy.
+    pub proxied: u64,
     /// Chunks cut into pieces.
     pub splits: u64,
     /// Writes taken in part.
@@ -55,6 +57,8 @@ pub(super) struct Inner {
     pub(super) faults: Faults,
     pub(super) dice: Dice,
     pub(super) counts: Counts,
+    /// The nodes behind the ports of proxies.
+    proxies: BTreeMap<(String, u16), usize>,
     links: BTreeMap<u64, LinkState>,
     by_connection: BTreeMap<ConnectionId, u64>,
     links_made: u64,
@@ -104,6 +108,7 @@ impl World {
             faults,
             dice,
             counts: Counts::default(),
+            proxies: BTreeMap::new(),
             links: BTreeMap::new(),
             by_connection: BTreeMap::new(),
             links_made: 0,
@@ -142,6 +147,15 @@ impl World {
         let result = change(&mut inner.cluster);
         inner.collect_touched(now);
         result
+    }
+
+    /// From now on this port of a proxy leads to the regular port of a node, or nowhere.
+    pub fn forward(&self, name: &str, port: u16, node: Option<usize>) {
+        let proxies = &mut self.lock().proxies;
+        match node {
+            Some(node) => proxies.insert((name.to_owned(), port), node),
+            None => proxies.remove(&(name.to_owned(), port)),
+        };
     }
 
     /// Sets what goes wrong from now on.
@@ -346,6 +360,23 @@ impl Inner {
     }
 
     /// Opens a link, or says why not.
+    /// Opens a link through a proxy.
+    pub(super) fn open_by_name(
+        &mut self,
+        name: &str,
+        port: u16,
+        source_port: u16,
+        now: u64,
+    ) -> Result<u64, LinkError> {
+        let node = self.proxies.get(&(name.to_owned(), port));
+        let &node = node.ok_or(LinkError::new(LinkErrorKind::Refused))?;
+        let options = self.cluster.options();
+        let to = SocketAddr::new(options.address(node), options.port);
+        let opened = self.open(to, source_port, now)?;
+        self.counts.proxied += 1;
+        Ok(opened)
+    }
+
     pub(super) fn open(
         &mut self,
         to: SocketAddr,

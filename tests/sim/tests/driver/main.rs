@@ -8,6 +8,7 @@ mod mixed;
 mod options;
 mod planning;
 mod pools;
+mod routes;
 mod scene;
 mod scripted;
 mod strong;
