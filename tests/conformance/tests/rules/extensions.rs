@@ -1,6 +1,6 @@
 //! The rules of ScyllaDB's protocol extensions document.
 
-use crate::rule::{Concerns, Rule, both, driver, missing, node};
+use crate::rule::{Rule, both, driver, node};
 
 #[rustfmt::skip]
 pub(crate) const RULES: &[Rule] = &[

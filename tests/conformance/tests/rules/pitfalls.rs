@@ -1,6 +1,6 @@
 //! Points of the protocol, as ScyllaDB's nodes speak it, that are easy to get wrong.
 
-use crate::rule::{Concerns, Rule, both, driver, missing, node};
+use crate::rule::{Rule, both, driver, node};
 
 #[rustfmt::skip]
 pub(crate) const RULES: &[Rule] = &[
