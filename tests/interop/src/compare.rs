@@ -1,8 +1,8 @@
 //! The same workload by three drivers that know tablets of version 2, counted by the servers.
 //!
 //! Each driver meets a simulated cluster of its own that was made from the same seed, with the same
-//! [`workload`]: the same requests in the same order, so many at once, while tablets move and
-//! leaders change at the same points ([`conductor`]). What is counted ([`figures`]) is taken from
+//! `workload`: the same requests in the same order, so many at once, while tablets move and
+//! leaders change at the same points (`conductor`). What is counted (`figures`) is taken from
 //! the nodes: requests that came to the wrong place, routing that was sent, bytes. Ours may be worse
 //! in none of it.
 //!
