@@ -63,4 +63,8 @@ pub const FEATURES: &[&str] = &[
     "client-routes",
     #[cfg(feature = "driver-config")]
     "driver-config",
+    #[cfg(feature = "targeting")]
+    "targeting",
+    #[cfg(feature = "lwt-learning")]
+    "lwt-learning",
 ];

@@ -81,7 +81,13 @@ fn run(arguments: &[String]) -> Result<()> {
 /// Figures of a build with optional features would not be those of the driver.
 fn no_optional_feature() -> Result<()> {
     // What `messina-tokio` turns on is part of what is measured.
-    let expected = ["std", "client-routes", "driver-config"];
+    let expected = [
+        "std",
+        "client-routes",
+        "driver-config",
+        "targeting",
+        "lwt-learning",
+    ];
     let features = messina_core::FEATURES;
     ensure!(
         features == expected,
