@@ -20,7 +20,7 @@ use super::status::{ShardAwareStats, Status};
 use crate::cluster::kind::StatementKind;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
-use crate::routing::{KeyError, KeyspaceConsistency, Node, Table};
+use crate::routing::{KeyError, KeyspaceConsistency, Node, Table, TableRef};
 use crate::sync::Shared;
 use crate::types::{BindError, EncodeRow};
 use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
@@ -160,7 +160,7 @@ impl Session {
         statement: impl Into<Statement<'_>>,
     ) -> Result<QueryResult, Error> {
         let statement = statement.into();
-        self.query_with(statement.text(), Values::EMPTY, statement.options())
+        self.query_with(statement.text(), Values::EMPTY, statement.options(), None)
             .await
     }
 
@@ -173,7 +173,10 @@ impl Session {
         values: impl EncodeRow,
     ) -> Result<QueryResult, Error> {
         let encoded = encode(prepared, &values)?;
-        self.query_with(prepared.text(), encoded.values(), prepared.options())
+        // Known for what the answer may tell of its tablets; the request goes anywhere.
+        let inner = prepared.inner();
+        let table = self.hub().view().with(|view| inner.table(view));
+        self.query_with(inner.text(), encoded.values(), prepared.options(), table)
             .await
     }
 
@@ -182,9 +185,10 @@ impl Session {
         text: &str,
         values: Values<'_>,
         options: &StatementOptions,
+        table: Option<TableRef>,
     ) -> Result<QueryResult, Error> {
         let content = Content::Query { text, values };
-        let request = Outgoing::new(self.hub(), content, options, None, None, None);
+        let request = Outgoing::new(self.hub(), content, options, table, None, None);
         let ran = request.run().await?;
         let result = request.decode(ran)?;
         if result.info().schema_changed {

@@ -162,6 +162,7 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     both("E32", "QUERY for a strongly consistent table fails after the write, where a block is demanded", &[
         "tests/sim/tests/driver/strong.rs: texts_for_strong_tables_come_prepared",
+        "tests/sim/tests/driver/strong.rs: keyspaces_of_other_sessions_and_short_names_count_too",
         "tests/sim/tests/scenarios/routing.rs: query_on_a_v2_connection_fails_where_a_block_is_demanded",
     ]),
     both("E33", "a tablet begins behind its first token and ends with its last", &[

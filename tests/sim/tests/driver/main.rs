@@ -6,6 +6,7 @@ mod conditional;
 mod following;
 mod mixed;
 mod options;
+mod payloads;
 mod planning;
 mod pools;
 mod routes;
