@@ -278,7 +278,13 @@ impl Discovery {
         self.reads.iter().all(done)
     }
 
-    pub(super) fn into_found(self) -> Found {
+    pub(super) fn into_found(mut self) -> Found {
+        if !self.with_tokens {
+            // Those that were read before would make the others look like nodes without data.
+            for row in self.found.local.iter_mut().chain(&mut self.found.peers) {
+                row.tokens = Box::default();
+            }
+        }
         self.found
     }
 }
@@ -382,7 +388,19 @@ mod tests {
                 .handle_answer(table, too_long(), &DIALECT)
                 .is_err()
         );
-        let _ = local;
+        // Nobody has tokens then: to have some would mean that the others own no data.
+        let names = ["host_id", "data_center", "rack", "rpc_address", "tokens"];
+        let own = [
+            answers::uuid(1),
+            answers::text("dc"),
+            answers::text("rack"),
+            answers::inet("10.0.0.1"),
+            answers::texts(1, &["7"]),
+        ];
+        let answer = Ok(answers::rows(&names, &[own.to_vec()], None));
+        discovery.handle_answer(local, answer, &DIALECT).unwrap();
+        let own = discovery.into_found().local.unwrap();
+        assert_eq!(*own.tokens, []);
     }
 
     #[test]
