@@ -445,3 +445,31 @@ fn an_upgraded_node_agrees_anew_and_learned_tablets_stay() {
         },
     );
 }
+
+/// The contact point stands where the policy never sends requests: the session is ready only when it
+/// can be used.
+#[test]
+fn a_session_is_ready_when_its_own_data_centre_answers() {
+    for seed in 1..=8 {
+        let mut options = two_dcs(2);
+        options.seed = seed;
+        run_on(
+            options,
+            |config| {
+                config.contact_points.truncate(1);
+                config.policy.preferred_dc = Some("dc2".into());
+            },
+            |scene| async move {
+                scene.session.ready().await.unwrap();
+                let keyspace = "CREATE KEYSPACE at_once WITH replication = \
+                    {'class': 'NetworkTopologyStrategy', 'dc1': 1, 'dc2': 1}";
+                scene.session.query(keyspace, ()).await.unwrap();
+                let found = scene
+                    .session
+                    .query("SELECT key FROM system.local", ())
+                    .await;
+                found.unwrap();
+            },
+        );
+    }
+}
