@@ -222,6 +222,7 @@ mod tests {
         let key = 0xee96_1629_b0b5_ad1d_319e_18e8_3892_dbed_u128.to_be_bytes();
         assert_eq!(token(&[&key]), i64::MAX);
         assert_eq!(Token::new(i64::MIN + 1).value(), i64::MIN + 1);
+        assert_eq!(std::format!("{}", Token::new(-5)), "-5");
     }
 
     #[test]

@@ -440,7 +440,7 @@ mod tests {
     use super::super::topology::tests::spec;
     use super::super::{LearnedReplica, Token, VersionBlock, probe};
     use super::*;
-    use std::vec;
+    use std::{format, vec};
 
     fn keyspace(name: &str, has_tablets: bool) -> KeyspaceSpec {
         KeyspaceSpec {
@@ -665,5 +665,42 @@ mod tests {
             let stats = writer.tablets().stats();
             assert_eq!((stats.cached, stats.bytes), (0, 0));
         }
+    }
+
+    #[test]
+    fn a_view_tells_of_its_tables_and_their_tablets() {
+        let mut writer = writer();
+        writer.put_keyspace(keyspace("ks", true), vec![table("t", 1)]);
+        writer.put_keyspace(keyspace("vnode", false), vec![table("t", 2)]);
+        let view = writer.view();
+        let handle = handle(&view, "ks", "t").unwrap();
+        assert_eq!(format!("{handle:?}").get(..6), Some("table "));
+        writer.learn(handle, &tablet());
+        let stats = view.table(handle).and_then(Table::tablet_stats).unwrap();
+        assert_eq!(stats.cached, 1);
+        assert_eq!(view.tablets(handle).len(), 1);
+        assert!(view.holds(handle, &tablet()));
+        #[cfg(feature = "lwt-learning")]
+        for (token, end) in [(5, Some(100)), (100, Some(100)), (101, None)] {
+            assert_eq!(view.tablet_end(handle, Token::new(token)), end, "{token}");
+        }
+        let ring = view.table_by_name("vnode", "t").unwrap();
+        assert_eq!(ring.tablet_stats(), None);
+    }
+
+    /// A full table of nodes has no place for a new one until that of a node which left is released.
+    #[test]
+    fn a_released_place_is_given_again() {
+        let mut writer = ViewWriter::new(RoutingLimits {
+            nodes_max: 1,
+            ..RoutingLimits::default()
+        });
+        assert!(writer.topology().is_empty());
+        let first = writer.set_nodes(&[spec(1, "a", "r", &[10])]).added[0];
+        assert!(!writer.topology().is_empty());
+        let second = [spec(2, "a", "r", &[20])];
+        assert!(writer.set_nodes(&second).added.is_empty());
+        writer.release_node(first);
+        assert_eq!(writer.set_nodes(&second).added[..], [first]);
     }
 }
