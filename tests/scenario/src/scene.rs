@@ -36,15 +36,19 @@ pub fn play<F: Future<Output = ()> + 'static>(script: impl Fn(Scene) -> F) {
 pub fn play_once<F: Future<Output = ()> + 'static>(seed: u64, script: impl Fn(Scene) -> F) {
     let world = World::new(Options::uniform(1, 1), Faults::NONE);
     let mut executor = Executor::new(&world, seed);
+    let mut facts = Facts {
+        tokens: Vec::new(),
+        members: RefCell::default(),
+        has_tablets: false,
+        supported: hex("0000"),
+        supported_by: Vec::new(),
+        asked: RefCell::default(),
+    };
+    facts.set_tokens(&[0]);
     let scene = Scene {
         spawner: executor.spawner(),
         exchange: Rc::default(),
-        facts: Rc::new(Facts {
-            tokens: vec![0],
-            supported: hex("0000"),
-            supported_by: Vec::new(),
-            asked: RefCell::default(),
-        }),
+        facts: Rc::new(facts),
         world,
         seed,
     };
@@ -66,7 +70,18 @@ impl Scene {
     /// The same with one node for each of these tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: &[i64]) -> Self {
-        self.with_facts(|facts| facts.tokens = tokens.to_vec())
+        self.with_facts(|facts| facts.set_tokens(tokens))
+    }
+
+    /// The same with tablets in the keyspace.
+    #[must_use]
+    pub fn with_tablets(self) -> Self {
+        self.with_facts(|facts| facts.has_tablets = true)
+    }
+
+    /// From now on these are the nodes, each with its host id. There must be a token for each.
+    pub fn set_members(&self, members: &[(u8, u128)]) {
+        *self.facts.members.borrow_mut() = members.to_vec();
     }
 
     /// The same with another body of SUPPORTED.
@@ -116,7 +131,8 @@ impl Scene {
         first.handshake().await;
         first.serving(session.ready()).await.expect("ready");
         let mut peers = vec![first];
-        for node in 2..=self.facts.nodes() {
+        let members = self.facts.members.borrow().clone();
+        for (node, _) in members.into_iter().filter(|(node, _)| *node != 1) {
             peers.push(self.ready(node).await);
         }
         (session, peers)

@@ -7,8 +7,12 @@ use crate::frame::{bytes, hex, rows, string};
 /// What all nodes of a scene know.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// One token for each node.
+    /// One token for each node that there can be.
     pub(crate) tokens: Vec<i64>,
+    /// The nodes that there are, with their host ids.
+    pub(crate) members: RefCell<Vec<(u8, u128)>>,
+    /// Whether the keyspace has tablets.
+    pub(crate) has_tablets: bool,
     /// The body of SUPPORTED.
     pub(crate) supported: Vec<u8>,
     /// That of nodes which say something else.
@@ -30,11 +34,16 @@ impl Facts {
         match table {
             "system.local" => found(rows(LOCAL, &[self.local(node)])),
             "system.peers" => {
-                let others = (1..=self.nodes()).filter(|&other| other != node);
-                let peers = others.map(|other| self.peer(other));
+                let members = self.members.borrow();
+                let others = members.iter().filter(|(other, _)| *other != node);
+                let peers = others.map(|&(other, host_id)| self.peer(other, host_id));
                 found(rows(PEERS, &peers.collect::<Vec<_>>()))
             }
             "system_schema.keyspaces" => found(rows(KEYSPACES, &[keyspace()])),
+            "system_schema.scylla_keyspaces" if self.has_tablets => {
+                let row = vec![Some(b"k".to_vec()), Some(hex("00000000"))];
+                found(rows(SCYLLA_KEYSPACES, &[row]))
+            }
             "system_schema.tables" => found(rows(TABLES, &[table_row()])),
             "system_schema.views" => found(rows(TABLES, &[])),
             _ => Some((0, [hex("00002200"), string("unconfigured table")].concat())),
@@ -47,14 +56,20 @@ impl Facts {
         of_node.map_or(&self.supported, |(_, body)| body)
     }
 
-    pub(crate) fn nodes(&self) -> u8 {
-        u8::try_from(self.tokens.len()).expect("few")
+    /// One node for each of these tokens.
+    pub(crate) fn set_tokens(&mut self, tokens: &[i64]) {
+        self.tokens = tokens.to_vec();
+        let members = (1..).zip(tokens);
+        let members = members.map(|(node, _)| (node, DEFAULT_ID | u128::from(node)));
+        *self.members.get_mut() = members.collect();
     }
 
     fn local(&self, node: u8) -> Row {
         let partitioner = b"org.apache.cassandra.dht.Murmur3Partitioner";
+        let members = self.members.borrow();
+        let own = members.iter().find(|(other, _)| *other == node);
         vec![
-            Some(host_id(node)),
+            own.map(|(_, host_id)| uuid(*host_id)),
             Some(b"dc".to_vec()),
             Some(b"r".to_vec()),
             Some(vec![10, 0, 0, node]),
@@ -63,19 +78,19 @@ impl Facts {
             Some(partitioner.to_vec()),
             Some(b"3.0.8".to_vec()),
             Some(self.tokens(node)),
-            Some(host_id(0)),
+            Some(uuid(DEFAULT_ID)),
         ]
     }
 
-    fn peer(&self, node: u8) -> Row {
+    fn peer(&self, node: u8, host_id: u128) -> Row {
         vec![
             Some(vec![10, 0, 0, node]),
-            Some(host_id(node)),
+            Some(uuid(host_id)),
             Some(b"dc".to_vec()),
             Some(b"r".to_vec()),
             Some(vec![10, 0, 0, node]),
             Some(self.tokens(node)),
-            Some(host_id(0)),
+            Some(uuid(DEFAULT_ID)),
         ]
     }
 
@@ -87,6 +102,7 @@ impl Facts {
 
 const TEXT: &[u8] = &[0, 0x0d];
 const UUID: &[u8] = &[0, 0x0c];
+const INT: &[u8] = &[0, 0x09];
 const INET: &[u8] = &[0, 0x10];
 const TEXTS: &[u8] = &[0, 0x22, 0, 0x0d];
 const TEXT_MAP: &[u8] = &[0, 0x21, 0, 0x0d, 0, 0x0d];
@@ -116,14 +132,17 @@ const PEERS: &[(&str, &[u8])] = &[
 
 const KEYSPACES: &[(&str, &[u8])] = &[("keyspace_name", TEXT), ("replication", TEXT_MAP)];
 
+const SCYLLA_KEYSPACES: &[(&str, &[u8])] = &[("keyspace_name", TEXT), ("initial_tablets", INT)];
+
 const TABLES: &[(&str, &[u8])] = &[("keyspace_name", TEXT), ("table_name", TEXT), ("id", UUID)];
 
 type Row = Vec<Option<Vec<u8>>>;
 
-fn host_id(node: u8) -> Vec<u8> {
-    let mut id = vec![0x11; 15];
-    id.push(node);
-    id
+/// Host ids end in the number of their node, unless a scene says otherwise.
+const DEFAULT_ID: u128 = 0x1111_1111_1111_1111_1111_1111_1111_1100;
+
+fn uuid(id: u128) -> Vec<u8> {
+    id.to_be_bytes().to_vec()
 }
 
 fn keyspace() -> Row {

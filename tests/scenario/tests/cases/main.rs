@@ -13,4 +13,5 @@ mod sockets;
 mod streams;
 mod support;
 mod table;
+mod tablets;
 mod traces;
