@@ -48,8 +48,6 @@
 //! | T3 | a view, through the driver | `tests/sim/tests/driver/views.rs` | `tablets_of_views_outlive_a_refresh_and_not_their_view` |
 //! | T3 | CDC log tables, ids | `core/src/routing/view_writer.rs` | `tables_and_views_keep_their_tablets_over_refreshes` |
 //! | T3 | made anew | `core/src/routing/view_writer.rs` | `a_table_made_anew_is_another_one` |
-//! | T5 | unknown hosts | `tests/scenario/tests/cases/tablets.rs` | `a_replica_on_an_unknown_host_is_used_when_the_host_is_known` |
-//! | T5 | removed, replaced | `tests/scenario/tests/cases/tablets.rs` | `tablets_of_removed_and_replaced_hosts_concern_no_other_host` |
 //! | T5 | unknown hosts, through the driver | `tests/scenario/tests/cases/tablets.rs` | `a_replica_on_an_unknown_host_is_used_when_the_host_is_known` |
 //! | T5 | removed, replaced, through the driver | `tests/scenario/tests/cases/tablets.rs` | `tablets_of_removed_and_replaced_hosts_concern_no_other_host` |
 //! | T5 | hosts that come and go | `core/src/routing/tablet_cache.rs` | `borders_overlaps_and_replicas_that_come_and_go` |
