@@ -6,8 +6,10 @@ use crate::rule::{Rule, both, driver, node};
 pub(crate) const RULES: &[Rule] = &[
     // Learning tablets.
     driver("T1", "tablets are learned from the answers to prepared statements", &[
-        "core/src/cluster/tests/refresh.rs: learned_tablets_are_kept_and_unknown_hosts_cause_one_reading",
         "tests/sim/tests/driver/following.rs: a_cold_tablet_is_learned_by_the_second_request",
+        "tests/sim/tests/driver/payloads.rs: an_answer_without_rows_teaches",
+        "tests/sim/tests/driver/payloads.rs: a_later_page_teaches",
+        "tests/scenario/tests/cases/tablets.rs: a_replica_on_an_unknown_host_is_used_when_the_host_is_known",
     ]),
     driver("T2", "a request without a token or without a known tablet goes to any live node nearby", &[
         "core/src/routing/planner/tests/distance.rs: unknown_tablets_and_tokens_go_to_live_local_nodes",
@@ -33,12 +35,15 @@ pub(crate) const RULES: &[Rule] = &[
         "core/src/cluster/tests/refresh.rs: a_table_that_was_made_anew_is_another_table",
     ]),
     driver("T8", "a replica on a host not heard of yet is passed over", &[
+        "tests/scenario/tests/cases/tablets.rs: a_replica_on_an_unknown_host_is_used_when_the_host_is_known",
         "core/src/routing/planner/tests/leaders.rs: an_unresolved_leader_is_none_and_the_next_replica_is_not_taken_for_it",
         "core/src/routing/tablet_cache.rs: many_replicas_known_or_not_survive_neighbours",
     ]),
     // The leader.
     both("T9", "a keyspace is strongly consistent by its consistency, global", &[
         "core/src/cluster/found.rs: a_capture_of_scylla_keyspaces_tells_tablets_and_consistency",
+        "core/src/cluster/tests/first_contact.rs: one_contact_point_leads_to_all_nodes",
+        "tests/sim/tests/driver/strong.rs: texts_for_strong_tables_come_prepared",
         "tests/sim/tests/scenarios/routing.rs: levels_of_strongly_consistent_tables",
     ]),
     driver("T10", "reads at ONE and LOCAL_ONE go to any replica, all else to the leader", &[
@@ -79,6 +84,8 @@ pub(crate) const RULES: &[Rule] = &[
     driver("T20", "whether shards are known, and which have a connection, can be asked", &[
         "core/src/cluster/tests/first_contact.rs: one_contact_point_leads_to_all_nodes",
         "core/src/cluster/tests/pools.rs: a_node_with_impossible_sharding_is_used_without_shards",
+        "tests/sim/tests/driver/pools.rs: rewritten_source_ports_cost_no_request",
+        "tests/sim/tests/driver/pools.rs: without_shards_nothing_is_counted",
     ]),
     both("T21", "a page may hold fewer rows than were asked for", &[
         "tests/scenario/tests/cases/paging.rs: reading_goes_on_over_empty_pages",
@@ -96,7 +103,7 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/scenarios/conformance.rs: an_altered_table_unprepares_and_changes_the_metadata_id",
     ]),
     driver("T24", "a statement prepared without an id asks with an empty one and gets its id", &[
-        "tests/sim/tests/driver/mixed.rs: every_node_is_spoken_to_as_it_agreed",
+        "tests/scenario/tests/cases/metadata.rs: a_node_without_ids_changes_nothing_for_those_that_have_them",
         "tests/conformance/tests/rules/statements.rs: changed_metadata_is_kept_with_its_id",
         "tests/sim/tests/scenarios/conformance.rs: execute_bodies_and_the_flags_of_rows",
     ]),

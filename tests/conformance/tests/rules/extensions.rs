@@ -12,7 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     driver("P2", "a server that offers none of them is spoken to without them", &[
         "core/src/cluster/tests/first_contact.rs: a_cluster_without_the_tables_of_scylla_is_fine",
         "tests/conformance/tests/captured_responses.rs: cassandra_offers_versions_and_no_extension",
-        "tests/conformance/tests/captured_requests.rs: handshakes",
+        "tests/sim/tests/driver/pools.rs: without_shards_nothing_is_counted",
     ]),
     node("P3", "a node takes from STARTUP only what it has offered", &[
         "tests/sim/tests/scenarios/faults.rs: node_modes_are_negotiated_per_connection",
@@ -75,6 +75,7 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     driver("P16", "conditional statements meet at one replica: the first that is up, in a fixed order", &[
         "core/src/routing/planner/tests/conditional.rs: conditional_statements_keep_the_listed_order",
+        "core/src/routing/planner/tests/conditional.rs: every_session_meets_at_the_same_replica_also_when_the_first_is_out",
         "core/src/routing/planner/tests/conditional.rs: conditional_statements_may_rotate_by_tablet",
     ]),
     // Rate limits.
@@ -84,10 +85,12 @@ pub(crate) const RULES: &[Rule] = &[
     ]),
     driver("P18", "a rate limit is given to the caller and never tried again", &[
         "tests/conformance/tests/rules/errors.rs: a_rate_limit_is_never_tried_again",
+        "tests/scenario/tests/cases/rate_limits.rs: a_limited_request_is_sent_once",
     ]),
     driver("P19", "the code of rate limits is a signed number from SUPPORTED", &[
         "tests/conformance/tests/rules/offers.rs: two_values_have_a_name_and_all_others_none",
         "core/src/wire/response/error.rs: the_rate_limit_code_is_the_one_the_connection_agreed",
+        "tests/scenario/tests/cases/rate_limits.rs: the_error_is_read_by_the_code_that_was_offered",
     ]),
     // Tablets, version 1.
     both("P20", "a payload of the first version is a range and a list of hosts and shards", &[
