@@ -9,6 +9,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 use core::num::NonZeroU16;
 
 use uuid::Uuid;
@@ -17,6 +18,7 @@ use super::ConnectionId;
 use super::discovery::Scope;
 use super::engine::Engine;
 use super::pool::{Member, MemberState, Pool};
+use super::quoting::InQuotes;
 use super::reconnect::Backoff;
 use super::rows::{read_rows, text, uuid};
 use super::steering::{Blind, Steer};
@@ -183,15 +185,11 @@ impl RouteTable {
     pub(super) fn statement(&self) -> String {
         let mut statement = String::from(STATEMENT);
         for (place, id) in self.settings.ids.iter().enumerate() {
-            statement.push_str(if place == 0 { "'" } else { ",'" });
-            // In a literal a quote is written twice; nothing else has a meaning there.
-            for c in id.chars() {
-                statement.push(c);
-                if c == '\'' {
-                    statement.push(c);
-                }
+            if place > 0 {
+                statement.push(',');
             }
-            statement.push('\'');
+            // Writing to a string does not fail.
+            let _ = write!(statement, "{}", InQuotes::literal(id));
         }
         statement.push(')');
         statement

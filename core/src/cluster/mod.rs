@@ -26,6 +26,8 @@ mod links;
 mod nodes;
 mod pool;
 pub mod prepared;
+#[cfg(any(test, feature = "client-routes", feature = "lwt-learning"))]
+pub(crate) mod quoting;
 mod readings;
 mod reconnect;
 mod rows;

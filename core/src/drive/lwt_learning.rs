@@ -21,6 +21,7 @@ use super::outgoing::{Content, Outgoing};
 use super::session::{EncodedRow, Session};
 use super::statement::{Statement, StatementOptions};
 use crate::cluster::prepared::PreparedStatement;
+use crate::cluster::quoting::InQuotes;
 use crate::conn::extensions::TabletsRouting;
 use crate::rng::mix;
 use crate::routing::{KeyspaceConsistency, TableRef, Token};
@@ -42,16 +43,21 @@ const STEP_MAX: Duration = Duration::from_millis(500);
 impl Session {
     /// Whether this statement is to read its key first. If so, others are not for a while.
     pub(super) fn claim_learning(&self, request: &Outgoing<'_>) -> Option<Wanted> {
-        if !request.route.is_lwt {
+        let hub = self.hub();
+        if !request.route.is_lwt || !hub.config().policy.learn_lwt {
             return None;
         }
         let wanted = self.wanted(request)?;
-        let now = self.hub().clock().now();
-        let claim = self
-            .hub()
-            .lwt_marks()
-            .with(|marks| marks.claim(wanted, now));
-        claim.unwrap_or(false).then_some(wanted)
+        let now = hub.clock().now();
+        let with_marks = |look: fn(&mut LwtMarks, Wanted, Instant) -> bool| {
+            let may = hub.lwt_marks().with(|marks| look(marks, wanted, now));
+            may.unwrap_or(false)
+        };
+        // Most statements end here, so that only few are planned twice.
+        let may = with_marks(|marks, wanted, now| marks.is_due(wanted, now))
+            && goes_by_second(request)
+            && with_marks(LwtMarks::claim);
+        may.then_some(wanted)
     }
 
     /// Reads the key of a conditional statement, to learn its tablet.
@@ -67,28 +73,21 @@ impl Session {
             if wanted.known.is_none() {
                 marks.finished(wanted.table, known.is_some());
             }
-            if let Some(last) = known {
-                marks.claim_tablet(wanted.table, last, now);
+            if known.is_some() {
+                marks.claim(Wanted { known, ..wanted }, now);
             }
         });
     }
 
-    /// What there is to learn, if the statement is one that teaches nothing by itself.
+    /// What there is to learn, if the table is one whose conditional writes may teach nothing.
     fn wanted(&self, request: &Outgoing<'_>) -> Option<Wanted> {
-        let hub = self.hub();
         let (table, token) = (request.route.table?, request.route.token?);
-        if !hub.config().policy.learn_lwt {
-            return None;
-        }
-        let is_eventual = hub.view().with(|view| {
+        let is_eventual = self.hub().view().with(|view| {
             let table = view.table(table)?;
             let is_eventual = table.consistency() == KeyspaceConsistency::Eventual;
             Some(table.has_tablets() && is_eventual)
         });
-        let target = *request.plan(0).targets().first()?;
-        let cell = request.pick(&target)?;
-        let is_second = cell.agreed().tablets == TabletsRouting::V2;
-        (is_eventual? && is_second).then(|| Wanted {
+        is_eventual?.then(|| Wanted {
             table,
             token,
             known: self.tablet_end(table, token),
@@ -137,18 +136,29 @@ impl Session {
     }
 }
 
+/// Whether the connection that the request would go to has agreed the second extension, on which
+/// its answer tells nothing.
+fn goes_by_second(request: &Outgoing<'_>) -> bool {
+    let plan = request.plan(0);
+    let cell = plan
+        .targets()
+        .first()
+        .and_then(|target| request.pick(target));
+    cell.is_some_and(|cell| cell.agreed().tablets == TabletsRouting::V2)
+}
+
 /// The read of a statement's key.
 fn text_of(statement: &PreparedStatement) -> Option<String> {
     let (keyspace, table) = statement.table_name()?;
     let mut text = String::new();
     for (nth, &index) in statement.key_indexes().iter().enumerate() {
-        let column = Name(&statement.markers().get(usize::from(index))?.name);
+        let column = InQuotes::name(&statement.markers().get(usize::from(index))?.name);
         let written = match nth {
             0 => write!(
                 text,
                 "SELECT {column} FROM {}.{} WHERE {column} = ?",
-                Name(&keyspace),
-                Name(&table)
+                InQuotes::name(&keyspace),
+                InQuotes::name(&table)
             ),
             _ => write!(text, " AND {column} = ?"),
         };
@@ -156,20 +166,6 @@ fn text_of(statement: &PreparedStatement) -> Option<String> {
     }
     text.push_str(" LIMIT 1");
     Some(text)
-}
-
-/// A name in double quotes, those in it doubled.
-struct Name<'a>(&'a str);
-
-impl core::fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_char('"')?;
-        for (nth, part) in self.0.split('"').enumerate() {
-            f.write_str(if nth == 0 { "" } else { "\"\"" })?;
-            f.write_str(part)?;
-        }
-        f.write_char('"')
-    }
 }
 
 /// The values of a statement's partition key, in the key's order.
@@ -190,6 +186,17 @@ pub(super) struct Wanted {
     known: Option<i64>,
 }
 
+impl Wanted {
+    /// Which of the places it stands for: a tablet's or, if that is not known, its table's.
+    fn number(self) -> u64 {
+        let table = number(self.table);
+        match self.known {
+            Some(last) => mix(last.cast_unsigned() ^ mix(table)),
+            None => table,
+        }
+    }
+}
+
 /// When what was last read for. Two tablets or tables that share a place are read for less often,
 /// never more.
 #[derive(Debug, Default)]
@@ -208,53 +215,69 @@ struct TableMark {
     busy_until: Instant,
 }
 
+impl TableMark {
+    const UNUSED: Self = Self {
+        until: Instant::ZERO,
+        left: 0,
+        busy_until: Instant::ZERO,
+    };
+}
+
 impl LwtMarks {
     /// Whether the caller may read. If so it is noted.
     fn claim(&mut self, wanted: Wanted, now: Instant) -> bool {
-        match wanted.known {
-            Some(last) => self.claim_tablet(wanted.table, last, now),
-            None => self.claim_unknown(wanted.table, now),
-        }
-    }
-
-    fn claim_tablet(&mut self, table: TableRef, last: i64, now: Instant) -> bool {
-        self.tablets.resize(TABLET_PLACES, Instant::ZERO);
-        let which = mix(last.cast_unsigned() ^ mix(number(table)));
-        let Some(until) = place(&mut self.tablets, which) else {
-            return false;
-        };
-        let may = *until <= now;
+        let may = self.is_due(wanted, now);
         if may {
-            *until = now.saturating_add(PAUSE);
+            self.note(wanted, now);
         }
         may
     }
 
-    fn claim_unknown(&mut self, table: TableRef, now: Instant) -> bool {
-        let unused = TableMark {
-            until: Instant::ZERO,
-            left: 0,
-            busy_until: Instant::ZERO,
-        };
-        self.tables.resize(TABLE_PLACES, unused);
-        let Some(mark) = place(&mut self.tables, number(table)) else {
-            return false;
-        };
-        if mark.until <= now {
-            (mark.until, mark.left) = (now.saturating_add(PAUSE), UNKNOWN_MAX);
+    /// The same without noting it.
+    fn is_due(&self, wanted: Wanted, now: Instant) -> bool {
+        let which = wanted.number();
+        match wanted.known {
+            Some(_) => {
+                let place = place(self.tablets.len(), which);
+                let until = place.and_then(|place| self.tablets.get(place));
+                until.is_none_or(|&until| until <= now)
+            }
+            None => {
+                let place = place(self.tables.len(), which);
+                let mark = place.and_then(|place| self.tables.get(place));
+                mark.is_none_or(|mark| {
+                    mark.busy_until <= now && (mark.until <= now || mark.left > 0)
+                })
+            }
         }
-        if mark.left == 0 || mark.busy_until > now {
-            return false;
+    }
+
+    fn note(&mut self, wanted: Wanted, now: Instant) {
+        let which = wanted.number();
+        if wanted.known.is_some() {
+            self.tablets.resize(TABLET_PLACES, Instant::ZERO);
+            let place = place(self.tablets.len(), which);
+            if let Some(until) = place.and_then(|place| self.tablets.get_mut(place)) {
+                *until = now.saturating_add(PAUSE);
+            }
+            return;
         }
-        mark.left = mark.left.saturating_sub(1);
-        mark.busy_until = now.saturating_add(STEP_MAX.saturating_mul(2));
-        true
+        self.tables.resize(TABLE_PLACES, TableMark::UNUSED);
+        let place = place(self.tables.len(), which);
+        if let Some(mark) = place.and_then(|place| self.tables.get_mut(place)) {
+            if mark.until <= now {
+                (mark.until, mark.left) = (now.saturating_add(PAUSE), UNKNOWN_MAX);
+            }
+            mark.left = mark.left.saturating_sub(1);
+            mark.busy_until = now.saturating_add(STEP_MAX.saturating_mul(2));
+        }
     }
 
     /// The read has ended. One that taught nothing costs more: where the server refuses it, the
     /// next will teach nothing either.
     fn finished(&mut self, table: TableRef, is_known: bool) {
-        if let Some(mark) = place(&mut self.tables, number(table)) {
+        let place = place(self.tables.len(), number(table));
+        if let Some(mark) = place.and_then(|place| self.tables.get_mut(place)) {
             mark.busy_until = Instant::ZERO;
             if !is_known {
                 mark.left = mark.left.saturating_sub(FRUITLESS - 1);
@@ -267,9 +290,8 @@ fn number(table: TableRef) -> u64 {
     (u64::from(table.generation()) << 32) | table.place() as u64
 }
 
-fn place<T>(places: &mut [T], which: u64) -> Option<&mut T> {
-    let at = which.checked_rem(places.len() as u64)?;
-    places.get_mut(usize::try_from(at).ok()?)
+fn place(places: usize, which: u64) -> Option<usize> {
+    usize::try_from(which.checked_rem(places as u64)?).ok()
 }
 
 const TABLET_PLACES: usize = 4096;
@@ -278,7 +300,6 @@ const TABLE_PLACES: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::ToString;
 
     const TABLE: TableRef = TableRef::new(3, 1);
 
@@ -291,19 +312,6 @@ mod tests {
             table: TABLE,
             token: Token::new(5),
             known,
-        }
-    }
-
-    #[test]
-    fn names_are_quoted() {
-        for (name, quoted) in [
-            ("t", "\"t\""),
-            ("Mixed Case", "\"Mixed Case\""),
-            ("a\"b", "\"a\"\"b\""),
-            ("\"", "\"\"\"\""),
-            ("", "\"\""),
-        ] {
-            assert_eq!(Name(name).to_string(), quoted);
         }
     }
 
