@@ -150,9 +150,7 @@ fn rows_are_read_by_their_own_columns_while_these_come_and_go() {
             |config| config.consistency = Consistency::Quorum,
             |scene| async move {
                 let session = &scene.session;
-                session.ready().await.unwrap();
-                session.query(KEYSPACE, ()).await.unwrap();
-                session.query(TABLE, ()).await.unwrap();
+                scene.create(&[KEYSPACE, TABLE]).await;
                 let insert = "INSERT INTO ks.t (pk, m) VALUES (?, ?)";
                 let insert = session.prepare(insert).await.unwrap();
                 for pk in 0..KEYS {

@@ -78,9 +78,7 @@ fn a_batch_of_a_strongly_consistent_table_goes_to_its_leader() {
             |config| config.consistency = Consistency::Quorum,
             |scene| async move {
                 let session = &scene.session;
-                session.ready().await.unwrap();
-                session.query(KEYSPACE, ()).await.unwrap();
-                session.query(TABLE, ()).await.unwrap();
+                scene.create(&[KEYSPACE, TABLE]).await;
                 let insert = "INSERT INTO strong.t (pk, v) VALUES (?, ?)";
                 let insert = session.prepare(insert).await.unwrap();
                 scene.pause(5_000_000).await;

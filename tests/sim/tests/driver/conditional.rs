@@ -39,14 +39,12 @@ fn sum(counters: &[Counters], count: impl Fn(&Counters) -> u64) -> u64 {
 
 async fn prepare(scene: &Scene, factor: usize) -> (Prepared, Vec<i64>) {
     let session = &scene.session;
-    session.ready().await.unwrap();
     let keyspace = format!(
         "CREATE KEYSPACE ks WITH replication = {{'class': 'NetworkTopologyStrategy', \
          'replication_factor': {factor}}} AND tablets = {{'initial': {TABLETS}}}"
     );
-    session.query(keyspace, ()).await.unwrap();
     let table = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
-    session.query(table, ()).await.unwrap();
+    scene.create(&[&keyspace, table]).await;
     let insert = "INSERT INTO ks.t (pk, v) VALUES (?, ?) IF NOT EXISTS";
     let insert = session.prepare(insert).await.unwrap();
     assert!(insert.is_lwt());
@@ -158,6 +156,16 @@ fn learning_ends_forwarding() {
     assert_eq!(learning.1, 0);
 }
 
+/// The statement, and a key whose tablet was learned by writing it.
+async fn learned(scene: &Scene) -> (Prepared, [i64; 1]) {
+    let (insert, keys) = prepare(scene, 1).await;
+    let key = [keys[0]];
+    for _ in 0..4 {
+        round(scene, &insert, &key).await;
+    }
+    (insert, key)
+}
+
 /// A tablet that moved is found again by the read of the next minute, which is the only one.
 #[test]
 fn a_known_tablet_is_read_for_once_a_minute() {
@@ -165,15 +173,11 @@ fn a_known_tablet_is_read_for_once_a_minute() {
         Options::uniform(3, 2),
         |config| config.consistency = Consistency::One,
         |scene| async move {
-            let (insert, keys) = prepare(&scene, 1).await;
-            let key = &keys[..1];
-            for _ in 0..4 {
-                round(&scene, &insert, key).await;
-            }
+            let (insert, key) = learned(&scene).await;
             let mut reads = 0;
             // About nine minutes, a write each five seconds.
             while scene.world.now() < 560_000_000 {
-                let counted = round(&scene, &insert, key).await;
+                let counted = round(&scene, &insert, &key).await;
                 reads += sum(&counted, |node| node.requests) - 1;
                 assert_eq!(sum(&counted, |node| node.forwarded), 0);
                 scene.pause(5_000_000).await;
@@ -189,11 +193,7 @@ fn a_tablet_that_moved_is_found_again() {
         Options::uniform(3, 2),
         |config| config.consistency = Consistency::One,
         |scene| async move {
-            let (insert, keys) = prepare(&scene, 1).await;
-            let key = &keys[..1];
-            for _ in 0..4 {
-                round(&scene, &insert, key).await;
-            }
+            let (insert, key) = learned(&scene).await;
             scene.world.with_cluster(|cluster| {
                 let from = cluster.tablets("ks", "t")[0].replicas[0];
                 let mut to = from;
@@ -201,7 +201,7 @@ fn a_tablet_that_moved_is_found_again() {
                 cluster.move_tablet(("ks", "t"), 0, from, to).unwrap();
             });
             let mut minutes = 0;
-            while sum(&round(&scene, &insert, key).await, |node| node.forwarded) > 0 {
+            while sum(&round(&scene, &insert, &key).await, |node| node.forwarded) > 0 {
                 scene.pause(61_000_000).await;
                 minutes += 1;
                 assert!(minutes < 5);

@@ -28,9 +28,7 @@ fn every_node_is_spoken_to_as_it_agreed() {
             |config| config.consistency = Consistency::Quorum,
             |scene| async move {
                 let session = &scene.session;
-                session.ready().await.unwrap();
-                session.query(KEYSPACE, ()).await.unwrap();
-                session.query(TABLE, ()).await.unwrap();
+                scene.create(&[KEYSPACE, TABLE]).await;
                 let insert = "INSERT INTO ks.t (pk, v) VALUES (?, ?)";
                 let insert = session.prepare(insert).await.unwrap();
                 let select = "SELECT * FROM ks.t WHERE pk = ?";

@@ -24,10 +24,7 @@ fn with_table<Fut: Future<Output = ()> + 'static>(
             options,
             |_| {},
             move |scene| async move {
-                scene.session.ready().await.unwrap();
-                for statement in [KEYSPACE, TABLE] {
-                    scene.session.query(statement, ()).await.unwrap();
-                }
+                scene.create(&[KEYSPACE, TABLE]).await;
                 act(scene).await;
             },
         );

@@ -14,18 +14,16 @@ use crate::scene::{Scene, run_on};
 const INSERT: &str = "INSERT INTO ks.t (pk, v) VALUES (?, ?)";
 
 async fn prepare(scene: &Scene, replication: &str, more: &str) -> Prepared {
-    let session = &scene.session;
-    session.ready().await.unwrap();
-    // The contact point may be a node that takes no requests.
+    scene.session.ready().await.unwrap();
+    // Ready is a session with any connection: the nodes that a policy insists on may not be there.
     scene.pause(1_000_000).await;
     let keyspace = format!(
         "CREATE KEYSPACE ks WITH replication = {{'class': 'NetworkTopologyStrategy', \
          {replication}}} {more}"
     );
-    session.query(keyspace, ()).await.unwrap();
     let table = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
-    session.query(table, ()).await.unwrap();
-    let insert = session.prepare(INSERT).await.unwrap();
+    scene.create(&[&keyspace, table]).await;
+    let insert = scene.session.prepare(INSERT).await.unwrap();
     scene.pause(3_000_000).await;
     insert
 }

@@ -20,15 +20,12 @@ fn cluster(nodes: usize, shards: u32, change: impl Fn(&mut NodeOptions)) -> Opti
 }
 
 async fn prepared_insert(scene: &Scene) -> Prepared {
-    let session = &scene.session;
-    session.ready().await.unwrap();
     let keyspace = "CREATE KEYSPACE ks WITH replication = \
         {'class': 'NetworkTopologyStrategy', 'replication_factor': 1}";
-    session.query(keyspace, ()).await.unwrap();
     let table = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
-    session.query(table, ()).await.unwrap();
+    scene.create(&[keyspace, table]).await;
     let insert = "INSERT INTO ks.t (pk, v) VALUES (?, ?)";
-    session.prepare(insert).await.unwrap()
+    scene.session.prepare(insert).await.unwrap()
 }
 
 /// Connections that a node has accepted so far.

@@ -68,12 +68,10 @@ fn routes_that_change_under_load_are_followed() {
                 scene.lead(node, 0);
             }
             let session = &scene.session;
-            session.ready().await.unwrap();
             let keyspace = "CREATE KEYSPACE ks WITH replication = \
                  {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}";
-            session.query(keyspace, ()).await.unwrap();
             let table = "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)";
-            session.query(table, ()).await.unwrap();
+            scene.create(&[keyspace, table]).await;
             let insert = "INSERT INTO ks.t (pk, v) VALUES (?, ?)";
             let insert = Statement::new(insert).idempotent();
             let insert = session.prepare(insert).await.unwrap();

@@ -120,6 +120,14 @@ impl Scene {
         scene
     }
 
+    /// Waits until the session can be used, and runs statements that make what a test needs.
+    pub(crate) async fn create(&self, statements: &[&str]) {
+        self.session.ready().await.unwrap();
+        for &statement in statements {
+            self.session.query(statement, ()).await.unwrap();
+        }
+    }
+
     /// Virtual time passes.
     pub(crate) async fn pause(&self, micros: u64) {
         let transport = SimTransport::new(&self.world);

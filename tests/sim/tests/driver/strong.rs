@@ -23,9 +23,7 @@ fn texts_for_strong_tables_come_prepared() {
             |config| config.consistency = Consistency::Quorum,
             |scene| async move {
                 let session = &scene.session;
-                session.ready().await.unwrap();
-                session.query(KEYSPACE, ()).await.unwrap();
-                session.query(TABLE, ()).await.unwrap();
+                scene.create(&[KEYSPACE, TABLE]).await;
                 let executes = || {
                     scene.world.with_cluster(|cluster| {
                         let nodes = cluster.stats().nodes;

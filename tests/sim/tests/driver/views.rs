@@ -46,10 +46,7 @@ fn tablets_of_views_outlive_a_refresh_and_not_their_view() {
             |_| {},
             |scene| async move {
                 let session = &scene.session;
-                session.ready().await.unwrap();
-                for statement in [KEYSPACE, TABLE, VIEW] {
-                    session.query(statement, ()).await.unwrap();
-                }
+                scene.create(&[KEYSPACE, TABLE, VIEW]).await;
                 let insert = "INSERT INTO ks.t (pk, v) VALUES (?, ?)";
                 let insert = session.prepare(insert).await.unwrap();
                 for pk in 0..KEYS {

@@ -24,11 +24,19 @@ fn quorum(config: &mut Config) {
 }
 
 impl Scene {
+    /// How long a session that knows nothing takes to be usable.
+    async fn start_cold(&self) -> u64 {
+        let began = self.world.now();
+        let cold = self.another(quorum);
+        cold.session.ready().await.unwrap();
+        let took = self.world.now() - began;
+        cold.end().await;
+        took
+    }
+
     /// Learns all tablets of a strong table, and saves what is known.
     async fn learn(&self) -> Vec<u8> {
-        self.session.ready().await.unwrap();
-        self.session.query(KEYSPACE, ()).await.unwrap();
-        self.session.query(TABLE, ()).await.unwrap();
+        self.create(&[KEYSPACE, TABLE]).await;
         let insert = self.session.prepare(INSERT).await.unwrap();
         self.pause(2_000_000).await;
         for _ in 0..3 {
@@ -119,11 +127,7 @@ fn a_known_node_is_one_round_trip_away() {
     run_on(Options::uniform(3, 4), quorum, |scene| async move {
         let blob = scene.learn().await;
         scene.end().await;
-        let began = scene.world.now();
-        let cold = scene.another(quorum);
-        cold.session.ready().await.unwrap();
-        let cold_took = scene.world.now() - began;
-        cold.end().await;
+        let cold_took = scene.start_cold().await;
         let began = scene.world.now();
         let warm = scene.warm(&blob);
         warm.session.ready().await.unwrap();
@@ -235,11 +239,7 @@ fn damaged_blobs_are_a_cold_start() {
         let mut flipped = blob.clone();
         flipped[100] ^= 1;
         for bad in [&[][..], b"MSNW", &blob[..blob.len() - 1], &flipped] {
-            let began = scene.world.now();
-            let cold = scene.another(quorum);
-            cold.session.ready().await.unwrap();
-            let cold_took = scene.world.now() - began;
-            cold.end().await;
+            let cold_took = scene.start_cold().await;
             let began = scene.world.now();
             let warm = scene.warm(bad);
             warm.session.ready().await.unwrap();

@@ -4,8 +4,8 @@ use super::*;
 use crate::rng::mix;
 use crate::routing::policy::is_busier;
 
-#[test]
-fn equal_replicas_share_evenly_and_the_less_loaded_of_two_wins() {
+/// A request with three replicas in the preferred data centre: nodes 1, 3 and 4.
+fn three_equals() -> (View, RouteRequest, Policy) {
     let mut writer = writer(&NODES);
     learn(&mut writer, "eventual", Some(1), &[(1, 0), (3, 0), (4, 0)]);
     let view = writer.view();
@@ -14,6 +14,12 @@ fn equal_replicas_share_evenly_and_the_less_loaded_of_two_wins() {
         shuffle: true,
         ..policy("a", "", false)
     };
+    (view, request, policy)
+}
+
+#[test]
+fn equal_replicas_share_evenly_and_the_less_loaded_of_two_wins() {
+    let (view, request, policy) = three_equals();
     let count = |fake: &Fake| {
         let mut firsts = BTreeMap::<u8, u32>::new();
         let mut orders = BTreeSet::new();
@@ -42,14 +48,7 @@ fn equal_replicas_share_evenly_and_the_less_loaded_of_two_wins() {
 
 #[test]
 fn the_two_to_choose_from_are_connected() {
-    let mut writer = writer(&NODES);
-    learn(&mut writer, "eventual", Some(1), &[(1, 0), (3, 0), (4, 0)]);
-    let view = writer.view();
-    let request = request(&view, "eventual", 50, Consistency::Quorum);
-    let policy = Policy {
-        shuffle: true,
-        ..policy("a", "", false)
-    };
+    let (view, request, policy) = three_equals();
     for idle in [3, 4] {
         let in_flight = (1..=4).map(|n| (n, 9 * u32::from(n != idle))).collect();
         let fake = Fake {
@@ -145,14 +144,7 @@ fn small_differences_do_not_overrule_the_draw() {
 /// that is ten times slower: the slow one gets few, and of the equal ones neither is preferred.
 #[test]
 fn a_slow_replica_gets_less_and_equal_ones_the_same() {
-    let mut writer = writer(&NODES);
-    learn(&mut writer, "eventual", Some(1), &[(1, 0), (3, 0), (4, 0)]);
-    let view = writer.view();
-    let request = request(&view, "eventual", 50, Consistency::Quorum);
-    let policy = Policy {
-        shuffle: true,
-        ..policy("a", "", false)
-    };
+    let (view, request, policy) = three_equals();
     let mut fake = Fake::default();
     let mut sent = BTreeMap::<u8, u32>::new();
     for tick in 0..30_000_u64 {
