@@ -1,8 +1,9 @@
 //! Reports from the data plane to the control plane: one bounded queue.
 //!
 //! News of tablets, events and wishes for shards are dropped when it is full: the server repeats
-//! the first, a refresh makes up for the second, and the next request repeats the last. What a connection task says of its own connection is never
-//! dropped: it says so a bounded number of times.
+//! the first, a refresh makes up for the second, and the next request repeats the last. What a
+//! connection task says of its own connection is never dropped: it says so a bounded number of
+//! times.
 
 use alloc::collections::VecDeque;
 use core::task::{Context, Poll, Waker};
