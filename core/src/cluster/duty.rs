@@ -78,6 +78,29 @@ impl Engine {
         self.pools.values().all(barred)
     }
 
+    /// Whether requests have somewhere to go. With failover a node far away would do for some
+    /// levels and not for others, so it counts only when no node near by may yet come.
+    pub(super) fn may_serve(&self) -> bool {
+        if self.is_all_barred() {
+            return true;
+        }
+        let topology = self.catalog.writer.topology();
+        let preferred = self.config.policy.preferred_dc.as_deref();
+        let is_near = |node: NodeIdx| {
+            let dc = topology.node(node).map(|node| topology.dc_name(node.dc()));
+            preferred.is_none() || dc == preferred
+        };
+        let mut called = self.pools.iter().filter(|(_, pool)| pool.is_called);
+        let (mut serves, mut waits) = (false, false);
+        let is_served = called.any(|(&node, pool)| {
+            let (is_open, is_near) = (pool.open().next().is_some(), is_near(node));
+            serves |= is_open;
+            waits |= is_near && pool.is_up() && !pool.is_cut_off();
+            is_open && is_near
+        });
+        is_served || (serves && !waits)
+    }
+
     /// Calls those that stand in when they are needed, and lets go of what is not.
     pub(super) fn call_pools(&mut self, now: Instant) {
         if self.phase == Phase::FirstContact {

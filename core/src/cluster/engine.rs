@@ -315,9 +315,7 @@ impl Engine {
                 self.assigned.clone_from(&assigned);
                 self.outputs.push_back(Output::Assign(assigned));
             }
-            let serves = |assignment: &Assignment| !assignment.connections.is_empty();
-            let is_served = self.assigned.iter().any(serves) || self.is_all_barred();
-            if self.phase == Phase::Known && is_served && self.may_be_ready() {
+            if self.phase == Phase::Known && self.may_serve() && self.may_be_ready() {
                 self.warm_is_ready();
                 self.phase = Phase::Ready;
                 self.outputs.push_back(Output::Ready);

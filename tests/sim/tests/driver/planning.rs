@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use messina_core::drive::{Prepared, Session, StatementTarget};
+use messina_core::drive::{Prepared, Session, Statement, StatementTarget};
 use messina_core::error::{ErrorKind, TargetProblem};
 use messina_core::routing::{CustomPolicy, Leadership, Plan, PlanContext, Reason};
 use messina_core::wire::Consistency;
@@ -444,29 +444,45 @@ fn an_upgraded_node_agrees_anew_and_learned_tablets_stay() {
     );
 }
 
-/// The contact point stands where the policy never sends requests: the session is ready only when it
-/// can be used.
+/// The contact point stands where the policy sends no requests, or none at LOCAL levels: the session
+/// is ready only when it can be used. Where nobody near lives it does not wait for them.
 #[test]
 fn a_session_is_ready_when_its_own_data_centre_answers() {
-    for seed in 1..=8 {
+    for (seed, failover, lives) in (1..=8).flat_map(|seed| {
+        [(false, true), (true, true), (true, false)]
+            .map(|(failover, lives)| (seed, failover, lives))
+    }) {
         let mut options = two_dcs(2);
         options.seed = seed;
         run_on(
             options,
             |config| {
                 config.contact_points.truncate(1);
+                config.consistency = Consistency::LocalQuorum;
                 config.policy.preferred_dc = Some("dc2".into());
+                config.policy.dc_failover = failover;
             },
             |scene| async move {
+                if !lives {
+                    for node in [2, 3] {
+                        scene
+                            .world
+                            .with_cluster(|cluster| cluster.kill(node).unwrap());
+                    }
+                }
                 scene.session.ready().await.unwrap();
-                let keyspace = "CREATE KEYSPACE at_once WITH replication = \
-                    {'class': 'NetworkTopologyStrategy', 'dc1': 1, 'dc2': 1}";
-                scene.session.query(keyspace, ()).await.unwrap();
-                let found = scene
-                    .session
-                    .query("SELECT key FROM system.local", ())
-                    .await;
-                found.unwrap();
+                let text = "SELECT key FROM system.local";
+                let read = |level| {
+                    let read = Statement::new(text).with_consistency(level);
+                    scene.session.query(read, ())
+                };
+                assert_eq!(read(Consistency::LocalOne).await.is_ok(), lives);
+                assert!(read(Consistency::One).await.is_ok());
+                if lives {
+                    let keyspace = "CREATE KEYSPACE at_once WITH replication = \
+                        {'class': 'NetworkTopologyStrategy', 'dc1': 1, 'dc2': 1}";
+                    scene.session.query(keyspace, ()).await.unwrap();
+                }
             },
         );
     }
