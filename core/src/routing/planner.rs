@@ -117,6 +117,7 @@ pub fn plan(
         entropy,
         replicas: heapless::Vec::new(),
         skip,
+        placed: 0,
         has_live: false,
         targets: heapless::Vec::new(),
     };
@@ -169,6 +170,8 @@ struct Planning<'a, L> {
     replicas: heapless::Vec<Ranked, PLANNED_REPLICAS>,
     /// Targets still to be passed over.
     skip: usize,
+    /// Targets listed or passed over.
+    placed: usize,
     /// A connected node was listed.
     has_live: bool,
     targets: heapless::Vec<Target, { Plan::TARGETS_MAX }>,
@@ -234,6 +237,10 @@ impl<L: Load> Planning<'_, L> {
         }
         let promoted = leader.map(|(node, _)| node);
         for is_connected in [true, false] {
+            // In a healthy cluster all are connected, and nobody is left to be looked for.
+            if self.placed >= self.topology.len() {
+                break;
+            }
             for at in 0..self.replicas.len() {
                 let Some(&replica) = self.replicas.get(at) else {
                     break;
@@ -286,6 +293,7 @@ impl<L: Load> Planning<'_, L> {
     }
 
     fn push(&mut self, target: Target) {
+        self.placed = self.placed.saturating_add(1);
         match self.skip.checked_sub(1) {
             Some(left) => self.skip = left,
             // What does not fit comes with the next plan.
