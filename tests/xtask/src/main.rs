@@ -72,6 +72,11 @@ enum Task {
         #[command(flatten)]
         common: Common,
     },
+    /// Build the npm package into `bindings-wasm/dist`, and nothing else.
+    Package {
+        #[command(flatten)]
+        common: Common,
+    },
     /// Build the firmware, run it in QEMU against a simulated cluster, print flash and RAM.
     Embedded {
         #[command(flatten)]
@@ -124,6 +129,7 @@ fn main() -> ExitCode {
         Task::Full { .. } => Plan::full(),
         Task::Sim { .. } => Plan::one("simulation", simulation::run),
         Task::Wasm { .. } => Plan::one("wasm", wasm::run),
+        Task::Package { .. } => Plan::one("package", wasm::package_alone),
         Task::Embedded { .. } => Plan::one("embedded", embedded::run),
         Task::Interop { .. } => Plan::one("interop", interop::run),
         Task::Bench { counts: true, .. } => Plan::one("counts", bench::counts),
@@ -149,6 +155,7 @@ fn options(task: &Task) -> Options {
             options.seed = seed;
         }
         Task::Wasm { common }
+        | Task::Package { common }
         | Task::Embedded { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }
