@@ -246,6 +246,7 @@ fn counters(counters: Counters) -> Value {
 
 fn node(node: &NodeStats) -> Value {
     let mut fields = counters(node.total());
+    fields["alive"] = node.alive.into();
     fields["connections"] = node.connections.into();
     fields["bytes_received"] = node.bytes_received.into();
     fields["bytes_sent"] = node.bytes_sent.into();
@@ -263,6 +264,12 @@ fn node(node: &NodeStats) -> Value {
         .iter()
         .map(|(name, table)| (name.clone(), counters(*table)));
     fields["tables"] = Value::Object(tables.collect());
+    let shards = node.shards.iter().map(|shard| {
+        let mut fields = counters(shard.counters);
+        fields["connections"] = shard.connections.into();
+        fields
+    });
+    fields["shards"] = shards.collect();
     fields
 }
 

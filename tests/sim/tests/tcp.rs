@@ -100,6 +100,8 @@ async fn a_killed_node_refuses_until_it_is_started() {
     command(&mut control, r#"{"cmd":"start","node":1}"#).await;
     eventually(async || TcpStream::connect(server.contacts()[1]).await.is_ok()).await;
     let stats = command(&mut control, r#"{"cmd":"stats"}"#).await;
+    assert!(stats.contains("\"alive\":true"), "{stats}");
+    assert!(stats.contains("\"shards\":[{"), "{stats}");
     assert!(stats.contains("\"at_owner_shard\":0"), "{stats}");
     assert!(
         command(&mut control, "nonsense")

@@ -34,5 +34,5 @@ pub use codec::Consistency;
 pub use connection::{ClientTls, ConnectionId, Listener};
 pub use error::CqlError;
 pub use options::{Credentials, NodeOptions, Options, TabletsMode};
-pub use stats::{Counters, NodeStats, Stats};
+pub use stats::{Counters, NodeStats, ShardStats, Stats};
 pub use tablets::{Replica, Tablet};

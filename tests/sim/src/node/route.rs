@@ -135,12 +135,18 @@ impl Cluster {
             .counters
             .entry(table.id)
             .or_insert_with(|| (Arc::clone(table), Counters::default()));
-        counters.requests += 1;
-        counters.at_owner_node += u64::from(at_node);
-        counters.at_owner_shard += u64::from(owners.contains(&at));
-        counters.needing_leader += u64::from(needs_leader);
-        counters.at_leader += u64::from(needs_leader && at_node);
-        counters.forwarded += u64::from(!at_node);
+        let one = Counters {
+            requests: 1,
+            at_owner_node: u64::from(at_node),
+            at_owner_shard: u64::from(owners.contains(&at)),
+            needing_leader: u64::from(needs_leader),
+            at_leader: u64::from(needs_leader && at_node),
+            forwarded: u64::from(!at_node),
+        };
+        *counters += one;
+        if let Some(of_shard) = node.shard_counters.get_mut(at.shard as usize) {
+            *of_shard += one;
+        }
     }
 
     /// UNAVAILABLE when too few replicas are up for the level. A strongly consistent group without

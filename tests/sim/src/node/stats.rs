@@ -33,10 +33,22 @@ impl AddAssign for Counters {
     }
 }
 
+/// What one shard saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShardStats {
+    /// Connections open now.
+    pub connections: usize,
+    /// Classified requests that came by connections to it, of all tables.
+    pub counters: Counters,
+}
+
 /// What one node saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStats {
+    /// Whether it runs.
+    pub alive: bool,
     /// Connections accepted.
     pub connections: u64,
     /// Bytes that clients sent, as CQL: under TLS what is inside.
@@ -63,6 +75,8 @@ pub struct NodeStats {
     pub payload_bytes: u64,
     /// Classified requests by `keyspace.table`.
     pub tables: BTreeMap<String, Counters>,
+    /// By shard.
+    pub shards: Vec<ShardStats>,
 }
 
 impl NodeStats {

@@ -101,10 +101,13 @@ fn the_first_request_is_right_and_nothing_was_asked() {
                 }
             }
             let check = |requests| {
-                let counted = scene
-                    .world
-                    .with_cluster(|cluster| cluster.stats().table("ks.t"));
+                let stats = scene.world.with_cluster(|cluster| cluster.stats());
+                let counted = stats.table("ks.t");
                 assert_eq!(counted.requests, requests);
+                let shards = stats.nodes.iter().flat_map(|node| &node.shards);
+                let by_shard: Vec<_> = shards.map(|shard| shard.counters.at_leader).collect();
+                assert_eq!(by_shard.len(), 12);
+                assert_eq!(by_shard.iter().sum::<u64>(), requests, "{by_shard:?}");
                 assert_eq!(counted.at_leader, requests, "seed {seed}: {counted:?}");
                 assert_eq!(counted.at_owner_shard, requests, "seed {seed}: {counted:?}");
             };
@@ -136,6 +139,8 @@ fn a_known_node_is_one_round_trip_away() {
         let stats = scene.world.with_cluster(|cluster| cluster.stats());
         for node in &stats.nodes {
             assert_eq!((node.connections, node.frames), (4, 8));
+            let open: Vec<_> = node.shards.iter().map(|shard| shard.connections).collect();
+            assert_eq!(open, [1; 4]);
         }
         assert!(warm_took < cold_took);
     });

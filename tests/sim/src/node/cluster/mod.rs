@@ -23,7 +23,7 @@ use super::plan::Prepared;
 use super::rate_limit::RateCounters;
 use super::ring::{Place, Ring};
 use super::schema::{Catalogue, Table, TableId, uuid_from};
-use super::stats::{Counters, NodeStats, Stats};
+use super::stats::{Counters, NodeStats, ShardStats, Stats};
 use super::store::Store;
 use super::system;
 use super::tablets::{TabletMap, drawn};
@@ -43,6 +43,8 @@ pub(crate) struct Node {
     pub(crate) fail_next: VecDeque<CqlError>,
     pub(crate) warn_next: VecDeque<String>,
     connected: Vec<u32>,
+    /// By shard.
+    pub(crate) shard_counters: Vec<Counters>,
 }
 
 /// Why a control operation was refused.
@@ -127,6 +129,7 @@ impl Cluster {
                 fail_next: VecDeque::new(),
                 warn_next: VecDeque::new(),
                 connected: vec![0; options.nodes[at].shards.max(1) as usize],
+                shard_counters: vec![Counters::default(); options.nodes[at].shards.max(1) as usize],
             })
             .collect();
         Self {
@@ -318,6 +321,16 @@ impl Cluster {
                 let name = format!("{}.{}", table.keyspace, table.name);
                 *stats.tables.entry(name).or_default() += *counters;
             }
+            stats.alive = node.alive;
+            stats.shards = node
+                .connected
+                .iter()
+                .zip(&node.shard_counters)
+                .map(|(connections, counters)| ShardStats {
+                    connections: *connections as usize,
+                    counters: *counters,
+                })
+                .collect();
             stats
         });
         Stats {
@@ -330,6 +343,7 @@ impl Cluster {
         for node in &mut self.nodes {
             node.stats = NodeStats::default();
             node.counters.clear();
+            node.shard_counters.fill(Counters::default());
         }
     }
 
