@@ -1,7 +1,8 @@
 //! The layers of core point one way: wire → types → routing → conn → cluster → exec → drive. A lower layer never
 //! names a higher one, in tests neither; the layers below `drive` never wait, wake or lock.
 //!
-//! Also here: the simulated node, which must not know core, so that a mirrored mistake cannot cancel out.
+//! Also here: the simulated node, which must not know core, so that a mirrored mistake cannot cancel out; and the
+//! tunnel through a WebSocket, which is pure and stands alone.
 
 use crate::Finding;
 use crate::rust_source::{code, line_of, without_unit_tests, words};
@@ -88,6 +89,32 @@ pub fn check_simulated_node(file: &File) -> Vec<Finding> {
         .map(|(name, offset)| {
             let what =
                 format!("`{name}`: the simulated node has its own codec and does not know core");
+            Finding::new(&file.path, line_of(&code, offset), what)
+        })
+        .collect()
+}
+
+/// Checks one file of the tunnel, which every end links in: no core, nothing else of its crate, nothing that waits.
+#[must_use]
+pub fn check_tunnel(file: &File) -> Vec<Finding> {
+    if !file.path.starts_with("transports/websocket/src/tunnel/") || file.is_unit_test() {
+        return Vec::new();
+    }
+    let code = code(&file.text);
+    let forbidden = [
+        "messina_core",
+        "crate",
+        "core::task",
+        "async",
+        "std",
+        "format!",
+    ];
+    let found = forbidden
+        .iter()
+        .flat_map(|name| words(&code, name).map(move |offset| (*name, offset)));
+    found
+        .map(|(name, offset)| {
+            let what = format!("`{name}`: the tunnel is pure, small and stands alone");
             Finding::new(&file.path, line_of(&code, offset), what)
         })
         .collect()
@@ -246,6 +273,26 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn the_tunnel_stands_alone() {
+        let count = |name: &str, text: &str| {
+            let path = format!("transports/websocket/src/{name}");
+            check_tunnel(&File::new(&path, text)).len()
+        };
+        for text in [
+            "use messina_core::error::Error;",
+            "use core::task::Waker;",
+            "use crate::mux::Mux;",
+            "async fn run() {}",
+            "fn f() -> String { format!(\"x\") }",
+        ] {
+            assert_eq!(count("tunnel/channel.rs", text), 1, "{text}");
+            assert_eq!(count("mux/mod.rs", text), 0, "{text}");
+            assert_eq!(count("tunnel/tests.rs", text), 0, "{text}");
+        }
+        assert_eq!(count("tunnel/mod.rs", "//! crate\nuse super::frame;"), 0);
     }
 
     #[test]

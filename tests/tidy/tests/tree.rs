@@ -38,6 +38,11 @@ fn the_simulated_node_does_not_know_core() {
 }
 
 #[test]
+fn the_tunnel_stands_alone() {
+    none(files().iter().flat_map(layers::check_tunnel));
+}
+
+#[test]
 fn sources_follow_the_rules() {
     none(files().iter().flat_map(sources::check));
 }

@@ -1,0 +1,31 @@
+//! messina through a WebSocket, for places that cannot open a socket of their own.
+//!
+//! A relay stands near the cluster and joins WebSockets to the nodes. Two sub-protocols are spoken:
+//!
+//! | sub-protocol | what the binary messages hold |
+//! |---|---|
+//! | [`CQL`] | the byte stream of one connection, as any CQL-over-WebSocket endpoint takes it |
+//! | [`CQL_MUX`] | a [`tunnel`]: any number of connections over one WebSocket, with flow control for each |
+//!
+//! In both, messages may be joined and split at will: their borders mean nothing. A text message is
+//! a protocol error.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`tunnel`] | the pure state of one end of a tunnel: bytes in, bytes out; used by all ends |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod tunnel;
+
+/// Sub-protocol: one connection, plain bytes.
+pub const CQL: &str = "cql";
+
+/// Sub-protocol: many connections, framed by [`tunnel`].
+pub const CQL_MUX: &str = "cql.mux.v1";
+
+/// An entry of the sub-protocol list with this prefix holds the caller's token, base64url without
+/// padding. Relays never echo it.
+pub const TOKEN_PREFIX: &str = "token.";
