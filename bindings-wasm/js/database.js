@@ -1,6 +1,7 @@
 // What users hold: a database, its statements and their results.
 
 import { CqlError } from "./error.js";
+import { flagsOf } from "./module.js";
 import { Shell } from "./shell.js";
 import { Writer, putValues, valueAt } from "./values.js";
 
@@ -19,7 +20,7 @@ export async function open(settings, compiled, sockets, signal) {
   const texts = Object.entries(settings).filter(([, value]) => value !== undefined);
   const shell = new Shell(compiled, sockets);
   try {
-    const named = Object.fromEntries(texts.map(([name, value]) => [name, String(value)]));
+    const named = Object.fromEntries(texts.map(([name, value]) => [name, value instanceof Uint8Array ? value : String(value)]));
     await shell.request((module) => module.start(named), signal);
   } catch (error) {
     shell.end(new CqlError("usage", "connecting failed", { cause: error }));
@@ -36,7 +37,7 @@ export class Database {
   /** @param {Shell} shell */
   constructor(shell) {
     this.#shell = shell;
-    this.#dropped = new FinalizationRegistry((number) => shell.tell((module) => module.call("release", number)));
+    this.#dropped = new FinalizationRegistry((number) => shell.tell((module) => module.release(number)));
   }
 
   /** @param {string} text @param {{ signal?: AbortSignal }} [options] */
@@ -62,6 +63,34 @@ export class Database {
       options.signal,
     );
     return new Result(rows);
+  }
+
+  /**
+   * Runs statements as one request: prepared ones with values, and texts without.
+   *
+   * @param {readonly (string | [Statement, Values])[]} statements
+   * @param {RunOptions & { type?: "logged" | "unlogged" | "counter" }} [options]
+   */
+  async batch(statements, options = {}) {
+    const writer = new Writer();
+    const numbers = putOptions(writer, options);
+    for (const statement of statements) {
+      if (typeof statement === "string") putPart(writer, 0xffff_ffff, 0, new TextEncoder().encode(statement));
+      else statement[0].putInto(writer, statement[1]);
+    }
+    const kind = ["logged", "unlogged", "counter"].indexOf(options.type ?? "logged");
+    const { rows } = await this.#shell.request((module) => module.callWith("batch", writer.written, kind, ...numbers), options.signal);
+    return new Result(rows);
+  }
+
+  /** What a later session may begin with. @param {number} [lengthMax] */
+  warmStart(lengthMax = 65536) {
+    return this.#shell.ask((module) => module.warmStart(lengthMax));
+  }
+
+  /** What is known of the cluster. @param {number} [tabletsMax] */
+  cluster(tabletsMax = 256) {
+    return this.#shell.ask((module) => module.cluster(tabletsMax));
   }
 
   async close() {
@@ -90,11 +119,24 @@ export class Statement {
     this.markers = markers;
   }
 
-  /** @param {Values} [values] @param {RunOptions} [options] */
-  async run(values = [], options = {}) {
-    const list = Array.isArray(values)
+  /** @param {Values} values @returns {readonly unknown[]} */
+  #listed(values) {
+    return Array.isArray(values)
       ? values
       : this.markers.map(({ name }) => /** @type {Record<string, unknown>} */ (values)[name]);
+  }
+
+  /** As part of a batch. @param {Writer} writer @param {Values} values */
+  putInto(writer, values) {
+    const list = this.#listed(values);
+    const encoded = new Writer();
+    putValues(encoded, this.markers, list);
+    putPart(writer, this.#number, list.length, encoded.written);
+  }
+
+  /** @param {Values} [values] @param {RunOptions} [options] */
+  async run(values = [], options = {}) {
+    const list = this.#listed(values);
     const writer = new Writer();
     const numbers = putOptions(writer, options);
     putValues(writer, this.markers, list);
@@ -111,12 +153,15 @@ export class Result {
   #cells;
   #table;
 
-  /** @param {import("./module.js").RowsOutput} [rows] */
+  /** @param {import("./module.js").ResultOutput} [rows] */
   constructor(rows) {
     this.columns = rows?.columns ?? [];
     this.length = rows?.length ?? 0;
     this.pagingState = rows?.pagingState;
     this.warnings = rows?.warnings ?? [];
+    this.applied = rows?.applied;
+    this.host = rows?.host;
+    this.shard = rows?.shard;
     this.#cells = rows?.cells ?? new DataView(new ArrayBuffer(0));
     this.#table = rows?.table ?? new Uint32Array();
   }
@@ -148,12 +193,21 @@ export class Result {
 }
 
 /**
- * Writes the paging state and tells the other options as numbers.
+ * Writes the timestamp and the paging state, and tells the other options as numbers.
  *
  * @param {Writer} writer
  * @param {RunOptions} options
  */
-function putOptions(writer, { timeout = 0, pageSize = 0, pagingState, idempotent = false }) {
+function putOptions(writer, options) {
+  const { timeout = 0, pageSize = 0, pagingState, timestamp } = options;
+  if (timestamp !== undefined) writer.long(timestamp);
   if (pagingState) writer.bytes(pagingState);
-  return [timeout, pageSize, writer.length, idempotent ? 1 : 0];
+  return [timeout, pageSize, flagsOf(options), pagingState?.length ?? 0];
+}
+
+/** @param {Writer} writer @param {number} statement @param {number} count @param {Uint8Array} bytes */
+function putPart(writer, statement, count, bytes) {
+  for (const word of [statement, count, bytes.length]) writer.int32(word, true);
+  writer.bytes(bytes);
+  writer.bytes(new Uint8Array(-bytes.length & 3));
 }

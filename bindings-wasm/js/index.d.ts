@@ -5,13 +5,25 @@ export type CqlErrorKind =
 
 /** What went wrong. */
 export class CqlError extends Error {
-  constructor(kind: CqlErrorKind, message: string, facts?: { code?: number; applied?: boolean; cause?: unknown });
+  constructor(kind: CqlErrorKind, message: string, facts?: {
+    code?: number; applied?: boolean; transient?: boolean; host?: string; shard?: number; attempts?: number;
+    details?: Record<string, string | number | boolean>; cause?: unknown;
+  });
   /** Who is at fault. */
   readonly kind: CqlErrorKind;
   /** The server's number; 0 if the error is not the server's. */
   readonly code: number;
   /** Whether a write may have taken effect in spite of the error. */
   readonly applied: boolean;
+  /** Whether the same request may go well at another time and cannot have taken effect yet. */
+  readonly retryable: boolean;
+  /** The node at which it failed, and its shard. */
+  readonly host: string | undefined;
+  readonly shard: number | undefined;
+  /** Attempts made; 0 if none reached a node. */
+  readonly attempts: number;
+  /** What the server told beside the text, as `received`, `required`, `writeType`. */
+  readonly details: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** A column or a bind marker. */
@@ -35,6 +47,14 @@ export interface RunOptions {
   pagingState?: Uint8Array;
   /** Running it twice does the same as running it once, so it may be repeated. */
   idempotent?: boolean;
+  /** How many replicas must answer, by its CQL name. */
+  consistency?: string;
+  /** The level of the conditional part: `SERIAL` or `LOCAL_SERIAL`. */
+  serialConsistency?: string;
+  /** The write's timestamp in microseconds. */
+  timestamp?: bigint;
+  /** Asks the server to trace the request. */
+  traced?: boolean;
 }
 
 export interface ConnectOptions {
@@ -58,7 +78,16 @@ export interface ConnectOptions {
 }
 
 /** Opens a byte stream. May report its failure only after it has returned. */
-export type Sockets = (host: string, port: number, events: SocketEvents) => Socket;
+export type Sockets = (host: string, port: number, events: SocketEvents, wish: SocketWish) => Socket;
+
+/** Where a socket should lead beyond its host: to a shard, or from a source port that leads to one. */
+export interface SocketWish {
+  readonly shard?: number;
+  /** Number of shards; 0 without a wish. */
+  readonly of: number;
+  /** The source port to bind; 0 for any. */
+  readonly sourcePort: number;
+}
 
 export interface Socket {
   /** Sends bytes; `sent` is called when the network has taken them. */
@@ -85,6 +114,11 @@ export class Result implements Iterable<Record<string, unknown>> {
   /** Where the next page begins; undefined if this was the last one. */
   readonly pagingState: Uint8Array | undefined;
   readonly warnings: readonly string[];
+  /** Whether a conditional statement was applied; undefined for others. */
+  readonly applied: boolean | undefined;
+  /** The node that answered, and its shard. */
+  readonly host: string | undefined;
+  readonly shard: number | undefined;
   value(row: number, column: number): unknown;
   row(row: number): Record<string, unknown>;
   rows(): Record<string, unknown>[];
@@ -99,11 +133,51 @@ export class Statement {
   run(values?: Values, options?: RunOptions): Promise<Result>;
 }
 
+/** What is known of a cluster. */
+export interface Cluster {
+  /** Requests that reached the shard they were meant for, and that missed it. */
+  readonly reached: number;
+  readonly missed: number;
+  /** Connections attempted. */
+  readonly connects: number;
+  /** Prepared statements kept. */
+  readonly prepared: number;
+  readonly nodes: readonly {
+    readonly node: number; readonly hostId: string; readonly address: string; readonly dataCenter: string;
+    readonly rack: string; readonly isUp: boolean;
+    /** 0 if the node does not shard. */
+    readonly shards: number;
+    readonly connections: readonly { readonly shard: number | undefined; readonly inFlight: number; readonly orphans: number }[];
+    /** Requests answered, by shard. */
+    readonly requests: readonly { readonly shard: number | undefined; readonly count: number }[];
+  }[];
+  readonly tables: readonly {
+    readonly keyspace: string; readonly table: string;
+    /** Tablets learned; those below are the first of them. */
+    readonly learned: number;
+    readonly tablets: readonly {
+      /** The token before its first one, and its last one. */
+      readonly first: bigint; readonly last: bigint; readonly version: bigint | undefined;
+      /** The leader first where the keyspace is strongly consistent. */
+      readonly replicas: readonly { readonly node: number | undefined; readonly shard: number }[];
+    }[];
+  }[];
+}
+
 /** A cluster. */
 export class Database implements AsyncDisposable {
   prepare(text: string, options?: { signal?: AbortSignal }): Promise<Statement>;
   /** Runs a statement once; with values it is prepared first. */
   query(text: string, values?: Values, options?: RunOptions): Promise<Result>;
+  /** Runs statements as one request: prepared ones with values, and texts without. */
+  batch(
+    statements: readonly (string | readonly [Statement, Values])[],
+    options?: RunOptions & { type?: "logged" | "unlogged" | "counter" },
+  ): Promise<Result>;
+  /** What a later session may begin with; empty if nothing is known. */
+  warmStart(lengthMax?: number): Uint8Array;
+  /** What is known of the cluster, so many tablets of each table included. */
+  cluster(tabletsMax?: number): Cluster | undefined;
   /** Requests under way finish, then every socket is closed. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -38,7 +38,7 @@ export class Shell {
    *
    * @param {(module: Module) => number} begin
    * @param {AbortSignal} [signal]
-   * @returns {Promise<{ statement?: import("./module.js").PreparedOutput, rows?: import("./module.js").RowsOutput }>}
+   * @returns {Promise<{ statement?: import("./module.js").PreparedOutput, rows?: import("./module.js").ResultOutput }>}
    */
   request(begin, signal) {
     return new Promise((resolve, reject) => {
@@ -61,6 +61,11 @@ export class Shell {
     } catch {
       // Whoever waits for anything has been told.
     }
+  }
+
+  /** Asks the module something that it knows. @template T @param {(module: Module) => T} question @returns {T} */
+  ask(question) {
+    return this.#enter(question);
   }
 
   /** Ends everything: sockets, timer, promises. @param {CqlError} error */
@@ -122,7 +127,7 @@ export class Shell {
       if (effect.error) pending?.reject(effect.error);
       else pending?.resolve(effect);
     } else if (effect.do === "connect") {
-      this.#open(effect.link, effect.host, effect.port);
+      this.#open(effect.link, effect.host, effect.port, effect.wish);
     } else if (effect.do === "send") {
       const { link, bytes } = effect;
       const socket = this.#links.get(link);
@@ -134,14 +139,14 @@ export class Shell {
     }
   }
 
-  /** @param {number} link @param {string} host @param {number} port */
-  #open(link, host, port) {
+  /** @param {number} link @param {string} host @param {number} port @param {import("./module.js").Wish} wish */
+  #open(link, host, port, wish) {
     const socket = this.#sockets(host, port, {
       opened: () => this.#heard(link, socket, (module) => module.call("link_opened", link)),
       data: (bytes) => this.#heard(link, socket, (module) => module.callWith("feed", bytes, link)),
       closed: () => this.#heard(link, socket, (module) => module.call("link_closed", link)),
       failed: (reason) => this.#heard(link, socket, (module) => module.linkFailed(link, reason)),
-    });
+    }, wish);
     this.#links.set(link, socket);
   }
 

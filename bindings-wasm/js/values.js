@@ -40,6 +40,12 @@ export class Writer {
     this.#view.setInt32(at, value, littleEndian);
   }
 
+  /** @param {bigint} value */
+  long(value) {
+    const at = this.#room(8);
+    this.#view.setBigInt64(at, value, true);
+  }
+
   /** @param {Uint8Array} bytes */
   bytes(bytes) {
     const at = this.#room(bytes.length);

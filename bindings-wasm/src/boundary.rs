@@ -12,7 +12,8 @@ use core::cell::RefCell;
 use core::fmt::Write;
 use core::panic::PanicInfo;
 
-use crate::instance::{Instance, RunOptions};
+use crate::instance::Instance;
+use crate::options::RunOptions;
 
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
@@ -100,8 +101,8 @@ extern "C" fn prepare() -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn query(timeout: u32, page_size: u32, paging_len: usize, idempotent: u32) -> u32 {
-    let options = options(timeout, page_size, paging_len, idempotent);
+extern "C" fn query(timeout: u32, page_size: u32, flags: u32, paging_len: usize) -> u32 {
+    let options = options(timeout, page_size, flags, paging_len);
     with(|instance| instance.query(options))
 }
 
@@ -111,12 +112,18 @@ extern "C" fn execute(
     count: u32,
     timeout: u32,
     page_size: u32,
+    flags: u32,
     paging_len: usize,
-    idempotent: u32,
 ) -> u32 {
-    let options = options(timeout, page_size, paging_len, idempotent);
+    let options = options(timeout, page_size, flags, paging_len);
     let count = u16::try_from(count).unwrap_or(u16::MAX);
     with(|instance| instance.execute(statement, count, options))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn batch(kind: u32, timeout: u32, page_size: u32, flags: u32, paging_len: usize) -> u32 {
+    let options = options(timeout, page_size, flags, paging_len);
+    with(|instance| instance.batch(kind, options))
 }
 
 #[unsafe(no_mangle)]
@@ -165,17 +172,29 @@ extern "C" fn outputs() -> usize {
     with(|instance| instance.outputs().as_ptr().expose_provenance())
 }
 
-/// The length of what `outputs` told last.
+/// Where the bytes for a later session stand; `outputs_len` bytes.
+#[unsafe(no_mangle)]
+extern "C" fn warm_start(len_max: usize) -> usize {
+    with(|instance| instance.warm_start(len_max).as_ptr().expose_provenance())
+}
+
+/// Where the picture of the cluster stands; `outputs_len` bytes.
+#[unsafe(no_mangle)]
+extern "C" fn cluster(tablets_max: usize) -> usize {
+    with(|instance| instance.cluster(tablets_max).as_ptr().expose_provenance())
+}
+
+/// The length of what `outputs`, `warm_start` or `cluster` told last.
 #[unsafe(no_mangle)]
 extern "C" fn outputs_len() -> usize {
     with(|instance| instance.outputs_len())
 }
 
-fn options(timeout: u32, page_size: u32, paging_len: usize, idempotent: u32) -> RunOptions {
+fn options(timeout: u32, page_size: u32, flags: u32, paging_len: usize) -> RunOptions {
     RunOptions {
         timeout,
         page_size,
+        flags,
         paging_len,
-        is_idempotent: idempotent != 0,
     }
 }

@@ -7,17 +7,20 @@ use core::cell::RefCell;
 use core::convert::Infallible;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
-use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use messina_core::drive::{Driver, Prepared, QueryResult, Session, Statement, start};
+use bytes::BytesMut;
+use messina_core::drive::{Batch, Driver, Prepared, QueryResult, Session, Statement, start};
 use messina_core::error::{ApiMisuse, Error, ErrorKind, LinkError, LinkErrorKind};
-use messina_core::exec::paging::PagingState;
+use messina_core::wire::request::BatchKind;
 
 use crate::executor::{Executor, Spawned, Task};
-use crate::message::{BoundValues, Outbox, parse_config};
-use crate::slab::Slab;
+use crate::finished::Finished;
+use crate::input::take_batch;
+use crate::options::RunOptions;
+use crate::outbox::Outbox;
+use crate::settings;
 use crate::transport::ShellTransport;
+use crate::values::BoundValues;
 
 /// A driver and everything around it.
 #[derive(Debug)]
@@ -33,8 +36,7 @@ pub(crate) struct Instance {
 /// What tasks leave for the shell.
 #[derive(Debug)]
 struct Shared {
-    finished: RefCell<Outbox>,
-    statements: RefCell<Slab<Prepared>>,
+    finished: RefCell<Finished>,
     driver: RefCell<DriverState>,
 }
 
@@ -50,7 +52,13 @@ enum Command {
     Ready,
     Prepare(String),
     Query(Statement<'static>),
-    Execute(Prepared, BoundValues),
+    Execute {
+        number: u32,
+        prepared: Prepared,
+        count: u16,
+        values: BytesMut,
+    },
+    Batch(Batch),
     Close,
 }
 
@@ -59,18 +67,7 @@ enum Answer {
     Nothing,
     Prepared(Prepared),
     Result(QueryResult),
-}
-
-/// How a statement is to be run, as the shell says it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RunOptions {
-    /// Milliseconds; 0 for the session's setting.
-    pub(crate) timeout: u32,
-    /// Rows; 0 for the session's setting.
-    pub(crate) page_size: u32,
-    /// Bytes of paging state at the front of the input; 0 to begin at the start.
-    pub(crate) paging_len: usize,
-    pub(crate) is_idempotent: bool,
+    Executed(u32, QueryResult),
 }
 
 impl Instance {
@@ -80,8 +77,7 @@ impl Instance {
             executor: Executor::default(),
             session: None,
             shared: Rc::new(Shared {
-                finished: RefCell::new(Outbox::new()),
-                statements: RefCell::new(Slab::new()),
+                finished: RefCell::new(Finished::new()),
                 driver: RefCell::default(),
             }),
             input: BytesMut::new(),
@@ -103,9 +99,10 @@ impl Instance {
     /// Begins a session with the settings in the input. The request ends when it can be used.
     pub(crate) fn start(&mut self, seed: u64) -> u32 {
         let input = self.take_input();
-        let started = parse_config(&input).and_then(|config| {
-            let transport = self.transport.clone();
-            start(config, transport, &mut Seed(seed))
+        let started = settings::parse(&input).and_then(|settings| {
+            self.transport.steering = settings.steering;
+            self.transport.security = settings.security;
+            start(settings.config, self.transport.clone(), &mut Seed(seed))
         });
         match started {
             Ok((session, driver)) => {
@@ -127,50 +124,43 @@ impl Instance {
 
     /// Runs the text in the input, without values.
     pub(crate) fn query(&mut self, options: RunOptions) -> u32 {
-        let paging_state = self.take_paging_state(options);
-        let command = self.take_text().map(|text| {
-            let mut statement = Statement::new(text).with_paging_state(paging_state);
-            if let Some(timeout) = options.timeout() {
-                statement = statement.with_timeout(timeout);
-            }
-            if let Some(rows) = options.page_size() {
-                statement = statement.with_page_size(rows);
-            }
-            if options.is_idempotent {
-                statement = statement.idempotent();
-            }
-            Command::Query(statement)
-        });
+        let options = options.take(&mut self.input);
+        let text = self.take_text();
+        let command =
+            text.map(|text| Command::Query(options.apply_to_statement(Statement::new(text))));
         self.request(command)
     }
 
     /// Executes a prepared statement with the values in the input.
     pub(crate) fn execute(&mut self, statement: u32, count: u16, options: RunOptions) -> u32 {
-        let paging_state = self.take_paging_state(options);
-        let values = BoundValues {
+        let options = options.take(&mut self.input);
+        let values = self.take_input();
+        let found = self.shared.finished.borrow().statement(statement);
+        let command = found.map(|prepared| Command::Execute {
+            number: statement,
+            prepared: options.apply_to_prepared(prepared),
             count,
-            bytes: self.take_input(),
-        };
-        let found = self.shared.statements.borrow().get(statement).cloned();
-        let command = found.map(|prepared| {
-            let mut prepared = prepared.with_paging_state(paging_state);
-            if let Some(timeout) = options.timeout() {
-                prepared = prepared.with_timeout(timeout);
-            }
-            if let Some(rows) = options.page_size() {
-                prepared = prepared.with_page_size(rows);
-            }
-            if options.is_idempotent {
-                prepared = prepared.idempotent();
-            }
-            Command::Execute(prepared, values)
+            values,
         });
-        self.request(command.ok_or_else(|| Error::bug("a statement that was released")))
+        self.request(command)
+    }
+
+    /// Runs the statements in the input as a batch; `kind` is the protocol's number.
+    pub(crate) fn batch(&mut self, kind: u32, options: RunOptions) -> u32 {
+        let kind = match kind {
+            0 => BatchKind::Logged,
+            1 => BatchKind::Unlogged,
+            _ => BatchKind::Counter,
+        };
+        let options = options.take(&mut self.input);
+        let input = self.take_input();
+        let batch = take_batch(kind, &input, &self.shared.finished.borrow());
+        self.request(batch.map(|batch| Command::Batch(options.apply_to_batch(batch))))
     }
 
     /// Forgets a prepared statement.
     pub(crate) fn release(&mut self, statement: u32) {
-        let released = self.shared.statements.borrow_mut().remove(statement);
+        let released = self.shared.finished.borrow_mut().release(statement);
         drop(released);
     }
 
@@ -223,13 +213,32 @@ impl Instance {
         self.outbox.clear();
         self.outbox.put_number(deadline);
         self.transport.links.put_effects(&mut self.outbox);
-        let mut finished = self.shared.finished.borrow_mut();
-        self.outbox.append(&finished);
-        finished.clear();
+        self.shared.finished.borrow_mut().take(&mut self.outbox);
         self.outbox.as_bytes()
     }
 
-    /// The length of what `outputs` told last.
+    /// What a later session may begin with: at most `len_max` bytes, empty if nothing is known.
+    pub(crate) fn warm_start(&mut self, len_max: usize) -> &[u8] {
+        self.outbox.clear();
+        if let Some(session) = &self.session {
+            self.outbox.set(session.warm_start(len_max));
+        }
+        self.outbox.as_bytes()
+    }
+
+    /// What is known of the cluster, `tablets_max` tablets of each table included; empty before
+    /// the session has begun and after its end.
+    pub(crate) fn cluster(&mut self, tablets_max: usize) -> &[u8] {
+        self.outbox.clear();
+        if let Some(session) = &self.session {
+            let finished = self.shared.finished.borrow();
+            self.outbox
+                .put_cluster(session, &finished.tally, tablets_max);
+        }
+        self.outbox.as_bytes()
+    }
+
+    /// The length of what `outputs`, `warm_start` or `cluster` told last.
     pub(crate) fn outputs_len(&self) -> usize {
         self.outbox.as_bytes().len()
     }
@@ -246,11 +255,13 @@ impl Instance {
         }
         self.executor.spawn(|number| {
             let task: Task = Box::pin(async move {
-                let outcome = match (command, session) {
-                    (Ok(command), Ok(session)) => carry_out(command, session, &shared).await,
-                    (Err(error), _) | (_, Err(error)) => Err(error),
-                };
-                shared.finish(number, outcome);
+                match (command, session) {
+                    (Ok(command), Ok(session)) => {
+                        let outcome = carry_out(command, &session, &shared).await;
+                        shared.finish(number, outcome, Some(&session));
+                    }
+                    (Err(error), _) | (_, Err(error)) => shared.finish(number, Err(error), None),
+                }
             });
             task
         })
@@ -265,43 +276,25 @@ impl Instance {
         let text = core::str::from_utf8(&input).map_err(|_| Error::bug("a text is not UTF-8"))?;
         Ok(String::from(text))
     }
-
-    fn take_paging_state(&mut self, options: RunOptions) -> Option<PagingState> {
-        let len = options.paging_len.min(self.input.len());
-        let state: Bytes = self.input.split_to(len).freeze();
-        (!state.is_empty()).then(|| PagingState::from_bytes(state))
-    }
-}
-
-impl RunOptions {
-    fn timeout(self) -> Option<Duration> {
-        (self.timeout > 0).then(|| Duration::from_millis(u64::from(self.timeout)))
-    }
-
-    fn page_size(self) -> Option<i32> {
-        i32::try_from(self.page_size).ok().filter(|&rows| rows > 0)
-    }
 }
 
 impl Shared {
     /// Tells the shell how a request ended.
-    fn finish(&self, request: u32, outcome: Result<Answer, Error>) {
+    fn finish(&self, request: u32, outcome: Result<Answer, Error>, session: Option<&Session>) {
         let mut finished = self.finished.borrow_mut();
         let told = outcome.and_then(|answer| match answer {
             Answer::Nothing => {
-                finished.put(crate::message::Effect::Done, request);
+                finished.put_done(request);
                 Ok(())
             }
-            Answer::Prepared(prepared) => {
-                let kept = self.statements.borrow_mut().insert(prepared.clone());
-                let number = kept.map_err(|_| Error::new(ErrorKind::Busy))?;
-                finished.put_prepared(request, number, &prepared);
-                Ok(())
+            Answer::Prepared(prepared) => finished.put_prepared(request, &prepared),
+            Answer::Result(result) => finished.put_result(request, None, &result, session),
+            Answer::Executed(number, result) => {
+                finished.put_result(request, Some(number), &result, session)
             }
-            Answer::Result(result) => finished.put_result(request, &result),
         });
         if let Err(error) = told {
-            finished.put_failure(request, &error);
+            finished.put_failure(request, &error, session);
         }
     }
 
@@ -326,7 +319,7 @@ impl Shared {
     }
 }
 
-async fn carry_out(command: Command, session: Session, shared: &Shared) -> Result<Answer, Error> {
+async fn carry_out(command: Command, session: &Session, shared: &Shared) -> Result<Answer, Error> {
     Ok(match command {
         Command::Ready => {
             session.ready().await?;
@@ -334,18 +327,21 @@ async fn carry_out(command: Command, session: Session, shared: &Shared) -> Resul
         }
         Command::Prepare(text) => Answer::Prepared(session.prepare(text).await?),
         Command::Query(statement) => {
-            let none = BoundValues {
-                count: 0,
-                bytes: BytesMut::new(),
-            };
-            Answer::Result(session.query(statement, none).await?)
+            Answer::Result(session.query(statement, BoundValues::NONE).await?)
         }
-        Command::Execute(prepared, values) => {
-            Answer::Result(session.execute(&prepared, values).await?)
+        Command::Execute {
+            number,
+            prepared,
+            count,
+            values,
+        } => {
+            let bytes = &values[..];
+            let result = session.execute(&prepared, BoundValues { count, bytes });
+            Answer::Executed(number, result.await?)
         }
+        Command::Batch(batch) => Answer::Result(session.batch(&batch).await?),
         Command::Close => {
             session.close().await;
-            drop(session);
             shared.driver_over().await;
             Answer::Nothing
         }

@@ -11,7 +11,9 @@
 //! | `instance` | what the exports do |
 //! | `executor` | the ready queue |
 //! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
-//! | `message` | how settings, values and outputs are laid out in memory |
+//! | `message` | how requests and outputs are laid out in memory |
+//! | `settings`, `options`, `input`, `values` | what the shell gives |
+//! | `outbox`, `finished`, `result`, `failure`, `cluster` | what it is told |
 //!
 //! A panic traps. The shell then rejects every pending promise with the text of `panic_message`
 //! and drops the module, so nothing needs to unwind.
@@ -26,10 +28,19 @@ extern crate alloc;
 
 #[cfg(target_family = "wasm")]
 mod boundary;
+mod cluster;
 mod executor;
+mod failure;
+mod finished;
+mod input;
 mod instance;
 mod link;
 mod message;
+mod options;
+mod outbox;
+mod result;
+mod settings;
 mod slab;
 mod time;
 mod transport;
+mod values;

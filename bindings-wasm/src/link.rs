@@ -12,10 +12,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
-use messina_core::drive;
+use messina_core::drive::{self, Steering};
 use messina_core::error::{LinkError, LinkErrorKind};
 
-use crate::message::{Effect, Outbox};
+use crate::message::Effect;
+use crate::outbox::Outbox;
 use crate::slab::Slab;
 
 /// All links of one instance.
@@ -25,7 +26,7 @@ pub(crate) struct Links(RefCell<Slab<State>>);
 #[derive(Debug)]
 struct State {
     /// Where to; taken when the shell is told to open it.
-    wanted: Option<(String, u16)>,
+    wanted: Option<Wanted>,
     phase: Phase,
     incoming: BytesMut,
     outgoing: Vec<u8>,
@@ -34,6 +35,13 @@ struct State {
     given_up: Option<GivenUp>,
     /// The one task that uses the link.
     waker: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    host: String,
+    port: u16,
+    steering: Steering,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +65,19 @@ impl Links {
     }
 
     /// Begins to open a link; fails if there are too many.
-    pub(crate) fn connect(self: &Rc<Self>, host: &dyn core::fmt::Display, port: u16) -> Connecting {
+    pub(crate) fn connect(
+        self: &Rc<Self>,
+        host: &dyn core::fmt::Display,
+        port: u16,
+        steering: Steering,
+    ) -> Connecting {
+        let wanted = Wanted {
+            host: host.to_string(),
+            port,
+            steering,
+        };
         let state = State {
-            wanted: Some((host.to_string(), port)),
+            wanted: Some(wanted),
             phase: Phase::Opening,
             incoming: BytesMut::new(),
             outgoing: Vec::new(),
@@ -120,10 +138,8 @@ impl Links {
         let mut gone = Vec::new();
         for (number, state) in links.iter_mut() {
             let is_unknown = state.wanted.is_some() && state.given_up.is_some();
-            if let (Some((host, port)), false) = (state.wanted.take(), is_unknown) {
-                outbox.put(Effect::Connect, number);
-                outbox.put_bytes(host.as_bytes());
-                outbox.put_word(u32::from(port));
+            if let (Some(wanted), false) = (state.wanted.take(), is_unknown) {
+                wanted.put(number, outbox);
             }
             if !state.outgoing.is_empty() {
                 outbox.put(Effect::Send, number);
@@ -155,6 +171,22 @@ impl Links {
                 waker.wake();
             }
         }
+    }
+}
+
+impl Wanted {
+    fn put(&self, number: u32, outbox: &mut Outbox) {
+        let (shard, of, port) = match self.steering {
+            Steering::Shard { shard, of } => (Some(shard), of.get(), 0),
+            Steering::Port(port) => (None, 0, port.get()),
+            _ => (None, 0, 0),
+        };
+        outbox.put(Effect::Connect, number);
+        outbox.put_text(&self.host);
+        outbox.put_word(u32::from(self.port));
+        outbox.put_maybe(shard);
+        outbox.put_word(u32::from(of));
+        outbox.put_word(u32::from(port));
     }
 }
 
@@ -246,7 +278,9 @@ impl drive::Link for Link {
                 state.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            state.outgoing.extend(bytes.iter().take(len));
+            state
+                .outgoing
+                .extend_from_slice(bytes.get(..len).unwrap_or_default());
             Poll::Ready(Ok(len))
         });
         written.unwrap_or(Poll::Ready(Err(BROKEN)))
@@ -293,15 +327,21 @@ mod tests {
             if what == Effect::Connect as u32 || what == Effect::Send as u32 {
                 let len = take_word(&mut rest) as usize;
                 bytes.extend_from_slice(&rest[..len]);
-                rest = &rest[len..];
+                rest = &rest[len.next_multiple_of(4)..];
             }
             if what == Effect::Connect as u32 {
-                assert_eq!(take_word(&mut rest), 9042);
+                let told: [u32; 4] = core::array::from_fn(|_| take_word(&mut rest));
+                assert_eq!(told, [9042, 3, 8, 0]);
             }
             found.push((what, link, bytes));
         }
         found
     }
+
+    const SHARD: Steering = Steering::Shard {
+        shard: 3,
+        of: core::num::NonZeroU16::new(8).unwrap(),
+    };
 
     fn take_word(rest: &mut &[u8]) -> u32 {
         let (word, after) = rest.split_first_chunk().unwrap();
@@ -310,7 +350,7 @@ mod tests {
     }
 
     fn open(links: &Rc<Links>) -> Link {
-        let mut connecting = links.connect(&"node", 9042);
+        let mut connecting = links.connect(&"node", 9042, SHARD);
         let cx = &mut Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut connecting).poll(cx).is_pending());
         let number = connecting.0.as_ref().unwrap().number;
@@ -402,7 +442,7 @@ mod tests {
     fn a_link_that_is_given_up_is_told_once_and_its_number_is_free_again() {
         let links = Links::new();
         // Never told of, so there is nothing to close.
-        drop(links.connect(&"node", 9042));
+        drop(links.connect(&"node", 9042, SHARD));
         assert_eq!(told(&links), []);
         let link = open(&links);
         let number = link.number;

@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use core::future::{Ready, ready};
 
-use messina_core::drive::{Endpoint, Name, Resolved, Target, Transport};
+use messina_core::drive::{Endpoint, Name, Resolved, Security, SteeringKind, Target, Transport};
 use messina_core::error::LinkError;
 
 use crate::link::{Connecting, Link, Links};
@@ -14,6 +14,10 @@ use crate::time::{ShellClock, Time, Timer};
 pub(crate) struct ShellTransport {
     pub(crate) links: Rc<Links>,
     pub(crate) time: Rc<Time>,
+    /// How well the shell reaches wished shards.
+    pub(crate) steering: SteeringKind,
+    /// Whether its links are encrypted.
+    pub(crate) security: Security,
 }
 
 impl ShellTransport {
@@ -21,6 +25,8 @@ impl ShellTransport {
         Self {
             links: Links::new(),
             time: Time::new(),
+            steering: SteeringKind::None,
+            security: Security::Plain,
         }
     }
 }
@@ -37,13 +43,22 @@ impl Transport for ShellTransport {
     }
 
     fn connect(&self, target: Target) -> Connecting {
+        let (links, steering) = (&self.links, target.steering);
         match target.endpoint {
-            Endpoint::Addr(addr) => self.links.connect(&addr.ip(), addr.port()),
-            Endpoint::Name { host, port } => self.links.connect(&host, port),
+            Endpoint::Addr(addr) => links.connect(&addr.ip(), addr.port(), steering),
+            Endpoint::Name { host, port } => links.connect(&host, port, steering),
             // The shell opens what has a port; it would refuse this.
-            Endpoint::Local(name) => self.links.connect(&name, 0),
-            _ => self.links.connect(&"", 0),
+            Endpoint::Local(name) => links.connect(&name, 0, steering),
+            _ => links.connect(&"", 0, steering),
         }
+    }
+
+    fn steering(&self) -> SteeringKind {
+        self.steering
+    }
+
+    fn security(&self) -> Security {
+        self.security
     }
 
     fn timer(&self) -> Timer {

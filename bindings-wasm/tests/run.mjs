@@ -117,6 +117,56 @@ test("a thousand requests at once, each with its own answer", long, async () => 
   await db.close();
 });
 
+test("results say where they come from, and conditional ones whether they were applied", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  const insert = await db.prepare("INSERT INTO item (k, t) VALUES (?, ?) IF NOT EXISTS");
+  assert.deepEqual((await insert.run([70, "a"])).applied, true);
+  const second = await insert.run([70, "b"], { serialConsistency: "LOCAL_SERIAL", consistency: "QUORUM" });
+  assert.deepEqual([second.applied, second.column("t")], [false, ["a"]]);
+  const { nodes } = db.cluster();
+  assert.ok(nodes.some(({ address }) => address === second.host), `${second.host}`);
+  assert.ok(second.shard < 2, `${second.shard}`);
+  assert.equal((await db.query("SELECT k FROM item WHERE k = 70")).applied, undefined);
+  await db.close();
+});
+
+test("a batch of prepared statements and texts, with a timestamp", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  const insert = await db.prepare("INSERT INTO item (k, t) VALUES (?, ?)");
+  const timestamp = 2n ** 60n;
+  await db.batch([[insert, [80, "odd"]], "INSERT INTO item (k, t) VALUES (81, 'text')", [insert, { k: 82, t: null }]], { timestamp, type: "unlogged" });
+  await insert.run([80, "older"]);
+  const held = async (k) => (await db.query("SELECT t FROM item WHERE k = ?", [k])).column("t");
+  assert.deepEqual([await held(80), await held(81)], [["odd"], ["text"]]);
+  await rejects(db.batch([[insert, [1]]]), { kind: "encode" });
+  await rejects(db.batch(["SELEC"]), { kind: "syntax", retryable: false, attempts: 1 });
+  await rejects(db.query("SELECT k FROM item", [], { consistency: "SOME" }), { kind: "usage" });
+  await db.close();
+});
+
+test("the picture of the cluster: nodes, shards, tablets, where requests went", long, async () => {
+  const db = await open({ keyspace: "shop" });
+  const select = await db.prepare("SELECT k FROM item WHERE k = ?");
+  for (let k = 0; k < 64; k++) await select.run([k]);
+  const { nodes, tables, reached, prepared } = db.cluster();
+  assert.deepEqual(nodes.map(({ shards, isUp, dataCenter }) => [shards, isUp, dataCenter]), Array(3).fill([2, true, nodes[0].dataCenter]));
+  assert.match(nodes[0].hostId, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  const answered = nodes.flatMap(({ requests }) => requests).reduce((sum, { count }) => sum + count, 0);
+  assert.ok(answered >= 64 && reached > 0 && prepared >= 1, `${answered} ${reached} ${prepared}`);
+  const { tablets } = tables.find(({ table }) => table === "item");
+  assert.ok(tablets.length > 0);
+  for (const { first, last, version, replicas } of tablets) {
+    assert.ok(first < last && typeof version === "bigint");
+    assert.deepEqual(replicas.map(({ node, shard }) => [typeof node, shard < 2]), Array(3).fill(["number", true]));
+  }
+  const blob = db.warmStart();
+  assert.ok(blob.length > 0 && db.warmStart(10).length === 0);
+  await db.close();
+  const warm = await open({ keyspace: "shop", warmStart: blob });
+  assert.equal((await warm.query("SELECT k FROM item WHERE k = ?", [1])).length, 1);
+  await warm.close();
+});
+
 test("an aborted request rejects at once and harms no other", long, async () => {
   const db = await open();
   const select = await db.prepare("SELECT k FROM shop.item WHERE k = ?");

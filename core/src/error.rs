@@ -399,6 +399,35 @@ impl Error {
         self.applied() == Applied::Unknown
     }
 
+    /// Whether the same request may go well at another time, or at another node: nothing is wrong
+    /// with the request itself. Whether it is safe to send it again is another question; see
+    /// [`may_have_been_applied`](Self::may_have_been_applied).
+    pub fn is_transient(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Server(code) => matches!(
+                code,
+                ErrorCode::Server
+                    | ErrorCode::Unavailable
+                    | ErrorCode::Overloaded
+                    | ErrorCode::IsBootstrapping
+                    | ErrorCode::Truncate
+                    | ErrorCode::WriteTimeout
+                    | ErrorCode::ReadTimeout
+                    | ErrorCode::ReadFailure
+                    | ErrorCode::WriteFailure
+                    | ErrorCode::CasWriteUnknown
+                    | ErrorCode::RateLimit
+            ),
+            ErrorKind::PeerMisbehaved(_)
+            | ErrorKind::Link(_)
+            | ErrorKind::Unreachable
+            | ErrorKind::Timeout(_)
+            | ErrorKind::Target(TargetProblem::NotConnected)
+            | ErrorKind::Busy => true,
+            _ => false,
+        }
+    }
+
     /// Whether the failed request may have changed anything.
     pub fn applied(&self) -> Applied {
         self.place().applied

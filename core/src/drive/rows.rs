@@ -134,6 +134,21 @@ impl QueryResult {
             .map_or(&[], |rows| rows.columns.columns())
     }
 
+    /// The same as what is shared by the results of one prepared statement while its rows do not
+    /// change; `None` if there are no rows.
+    pub fn metadata(&self) -> Option<&ResultMetadata> {
+        Some(&self.rows.as_ref()?.columns)
+    }
+
+    /// The cells of all rows as they came, one behind the other: each a big-endian length, negative
+    /// for null, and its bytes. They were not looked at: go by [`rows`](Self::rows) to be told where
+    /// they end too early.
+    pub fn raw_cells(&self) -> &[u8] {
+        let at = self.rows.as_ref().map(|rows| rows.content_at);
+        at.and_then(|at| self.body.as_slice().get(at..))
+            .unwrap_or_default()
+    }
+
     /// Where the next page begins; `None` if this was the last one.
     pub fn paging_state(&self) -> Option<&PagingState> {
         self.rows.as_ref()?.paging_state.as_ref()

@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::{Future, poll_fn};
+use core::net::SocketAddr;
 
 use super::hub::Hub;
 use super::inbox::Report;
@@ -20,8 +21,9 @@ use super::status::{ShardAwareStats, Status};
 use crate::cluster::kind::StatementKind;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
-use crate::routing::{KeyError, KeyspaceConsistency, Node, Table, TableRef};
+use crate::routing::{KeyError, KeyspaceConsistency, Node, NodeIdx, Table, TableRef, View};
 use crate::sync::Shared;
+use crate::target::Endpoint;
 use crate::types::{BindError, EncodeRow};
 use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
 
@@ -215,6 +217,26 @@ impl Session {
     /// What is known of the cluster and how it is connected.
     pub fn status(&self) -> Status {
         Status::of(self.hub())
+    }
+
+    /// What planning knows at this moment: nodes, tables and learned tablets. It does not change any
+    /// more, but for tablets that are learned.
+    pub fn view(&self) -> Shared<View> {
+        self.hub().view().load()
+    }
+
+    /// The address of a node, as its cluster tells it. `None` for a node that has left.
+    pub fn address(&self, node: NodeIdx) -> Option<SocketAddr> {
+        let view = self.hub().view();
+        view.with(|view| Some(view.topology().node(node)?.address()))
+    }
+
+    /// Where a node is reached: its address, or the name that it is known by where the transport
+    /// resolves names. `None` for a node that has left.
+    pub fn endpoint(&self, node: NodeIdx) -> Option<Endpoint> {
+        let summary = self.hub().summary();
+        let known = summary.nodes.iter().find(|known| known.node == node)?;
+        Some(known.reach.endpoint.clone())
     }
 
     /// Whether any node has told how it shards, so that requests go to the shard of their partition

@@ -22,7 +22,9 @@ impl NodeIdx {
     /// Stands for "no node" where a node is stored in two bytes.
     pub(super) const NONE: u16 = u16::MAX;
 
-    pub(super) const fn from_value(value: u16) -> Option<Self> {
+    /// The node at a place of the table, be it in use or not; `None` for the place that no node
+    /// can have.
+    pub const fn from_value(value: u16) -> Option<Self> {
         if value == Self::NONE {
             None
         } else {
