@@ -1,4 +1,10 @@
-// Makes dist/ from the module that cargo built: `node build.mjs MODULE.wasm`.
+// Makes dist/: the JavaScript for each host, its types, and the module that cargo built.
+//
+// `node build.mjs MODULE.wasm`; without a module only the JavaScript is made again.
+//
+// dist/HOST/ENTRY.js   one folder for each file of js/hosts; what its entries share is in chunks
+// dist/types/          what tsc says of the sources
+// dist/internals.js    for the tests of the parts; not published
 //
 // wasm-opt gets no feature flags: it reads the right set from the module, which cargo must
 // therefore not strip. Debian's wasm-opt breaks modules; npm's is used. Control flow is taken apart
@@ -6,16 +12,55 @@
 // 1024 but the far end of the stack, so sums of a pointer and a small offset do not wrap.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+/** Entries that every host has; those of one host alone stand beside its name. */
+const ENTRIES = ["index"];
+/** @type {Record<string, string[]>} */
+const ENTRIES_OF_HOST = {};
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
-const module = process.argv[2];
-if (!module) throw new Error("usage: node build.mjs MODULE.wasm");
-
-mkdirSync(at("dist"), { recursive: true });
 const run = (/** @type {string} */ tool, /** @type {string[]} */ ...rest) =>
   execFileSync(at(`node_modules/.bin/${tool}`), rest, { stdio: "inherit" });
-run("wasm-opt", "--low-memory-unused", "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--reorder-functions", "--strip-debug", "--strip-producers", "--strip-target-features", module, "-o", at("dist/messina.wasm"));
-run("esbuild", at("js/index.js"), "--bundle", "--minify", "--format=esm", "--platform=node", "--target=node20",
-  "--log-level=warning", `--outfile=${at("dist/index.js")}`);
+
+mkdirSync(at("dist"), { recursive: true });
+const module = process.argv[2];
+if (module) {
+  run("wasm-opt", "--low-memory-unused", "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--reorder-functions", "--strip-debug", "--strip-producers", "--strip-target-features", module, "-o", at("dist/messina.wasm"));
+}
+
+/** What the host of one folder is, and where the module lies from there. */
+const options = (/** @type {string} */ host, /** @type {string} */ wasm) => ({
+  bundle: true,
+  format: /** @type {const} */ ("esm"),
+  target: "es2022",
+  platform: /** @type {const} */ (host === "node" ? "node" : "neutral"),
+  alias: { "#host": at(`js/hosts/${host}.ts`), "#wasm": wasm },
+  define: { WASM_FILE: JSON.stringify(wasm) },
+  // What a platform has itself.
+  external: ["*.wasm", "node:*", "cloudflare:*", "bun", "bun:*"],
+  logLevel: /** @type {const} */ ("warning"),
+});
+
+const hosts = readdirSync(at("js/hosts")).filter((name) => name.endsWith(".ts") && !name.startsWith("_"));
+for (const host of hosts.map((name) => name.replace(/\.ts$/, ""))) {
+  rmSync(at(`dist/${host}`), { recursive: true, force: true });
+  const entries = [...ENTRIES, ...(ENTRIES_OF_HOST[host] ?? [])];
+  await build({
+    ...options(host, "../messina.wasm"),
+    entryPoints: entries.map((entry) => at(`js/${entry}.ts`)),
+    outdir: at(`dist/${host}`),
+    splitting: true,
+    minify: true,
+  });
+}
+await build({
+  ...options("node", "./messina.wasm"),
+  entryPoints: [at("js/internals.ts")],
+  outfile: at("dist/internals.js"),
+  sourcemap: "inline",
+});
+rmSync(at("dist/types"), { recursive: true, force: true });
+run("tsc", "-p", at("."));

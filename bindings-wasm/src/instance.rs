@@ -382,7 +382,7 @@ impl rand_core::TryRng for Seed {
     }
 }
 
-/// Why a link failed, in the order of `LINK_ERRORS` of `js/module.js`.
+/// Why a link failed, in the order of `LINK_ERRORS` of `js/module.ts`.
 const LINK_ERRORS: [LinkErrorKind; 7] = [
     LinkErrorKind::Other,
     LinkErrorKind::Resolve,

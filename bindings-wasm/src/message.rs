@@ -1,4 +1,4 @@
-//! What the module tells the shell, and how it is laid out. `js/module.*` is the other side.
+//! What the module tells the shell, and how it is laid out. `js/module.ts` is the other side.
 //!
 //! Everything is made of 32-bit little-endian words, and of byte strings: their length as a word,
 //! the bytes, and zeros up to the next word. So every word stands at a multiple of four, and so

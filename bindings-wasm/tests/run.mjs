@@ -11,25 +11,34 @@ import { createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { CqlError, connect } from "../dist/index.js";
-import { Module } from "../js/module.js";
-import { Shell } from "../js/shell.js";
-import { tcp } from "../js/node.js";
+import { CqlError, connect } from "messina-cql";
+import { Module, Shell, sockets } from "../dist/internals.js";
 import { serve } from "./cluster.mjs";
 
 const file = (path) => readFileSync(new URL(path, import.meta.url));
 const compiled = new WebAssembly.Module(file("../dist/messina.wasm"));
 const long = { timeout: 60_000 };
+const tcp = sockets({});
 
 let cluster;
 before(async () => {
   cluster = await serve();
   const db = await connect({ contactPoints: cluster.contact });
-  await db.query("CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}");
-  await db.query("CREATE TABLE shop.item (k int PRIMARY KEY, b bigint, t text, bl blob, u uuid, o boolean, d double)");
+  await db.execute("CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}");
+  await db.execute("CREATE TABLE shop.item (k int PRIMARY KEY, b bigint, t text, bl blob, u uuid, o boolean, d double)");
   await db.close();
 }, long);
 after(() => cluster.stop());
+
+/** Bytes of the main entry with its chunks, minified and packed. */
+const SHELL_MAX = 12 << 10;
+
+/** A file and the chunks that it imports. */
+function loaded(path) {
+  const code = file(path);
+  const chunks = [...`${code}`.matchAll(/from"(\.\/chunk-[^"]+)"/g)].map(([, chunk]) => chunk);
+  return Buffer.concat([code, ...chunks.map((chunk) => loaded(`${path.slice(0, path.lastIndexOf("/"))}/${chunk}`))]);
+}
 
 /** @param {object} [options] */
 const open = (options) => connect({ contactPoints: [cluster.contact], ...options });
@@ -42,6 +51,15 @@ const splitting = (length) => (host, port, events) =>
       for (let at = 0; at < bytes.length; at += length) events.data(bytes.subarray(at, at + length));
     },
   });
+
+/** `await using`, which Node 20 does not parse. */
+async function using_(db, use) {
+  try {
+    await use(db);
+  } finally {
+    await db[Symbol.asyncDispose]();
+  }
+}
 
 const rejects = (promise, expected) =>
   assert.rejects(promise, (error) => {
@@ -64,15 +82,15 @@ test("a prepared SELECT returns the row", long, async () => {
   const select = await db.prepare("SELECT k, b, t, bl, u, o, d FROM shop.item WHERE k = ?");
   const result = await select.run([1]);
   assert.deepEqual(result.rows(), [row]);
-  assert.deepEqual([result.length, result.pagingState, result.column("b")], [1, undefined, [2n ** 62n]]);
+  assert.deepEqual([result.length, result.pagingState, result.column("b")], [1, undefined, BigInt64Array.of(2n ** 62n)]);
   assert.deepEqual((await select.run([2])).rows(), []);
   await db.close();
 });
 
 test("null is null and undefined leaves the column as it is", long, async () => {
   const db = await open({ keyspace: "shop" });
-  const put = (values) => db.query("INSERT INTO item (k, t, d) VALUES (?, ?, ?)", values);
-  const held = async () => (await db.query("SELECT t, d FROM item WHERE k = ?", [5])).rows();
+  const put = (values) => db.execute("INSERT INTO item (k, t, d) VALUES (?, ?, ?)", values);
+  const held = async () => (await db.execute("SELECT t, d FROM item WHERE k = ?", [5])).rows();
   await put([5, "kept", 1.5]);
   await put({ k: 5, d: null });
   assert.deepEqual(await held(), [{ t: "kept", d: null }]);
@@ -81,7 +99,7 @@ test("null is null and undefined leaves the column as it is", long, async () => 
 
 test("pages follow each other by their paging state", long, async () => {
   const db = await open({ keyspace: "shop" });
-  await db.query("CREATE TABLE page (p int, c int, PRIMARY KEY (p, c))");
+  await db.execute("CREATE TABLE page (p int, c int, PRIMARY KEY (p, c))");
   const insert = await db.prepare("INSERT INTO page (p, c) VALUES (?, ?)");
   await Promise.all(Array.from({ length: 25 }, (_, c) => insert.run([1, c])));
   const select = await db.prepare("SELECT c FROM page WHERE p = ?");
@@ -96,11 +114,32 @@ test("pages follow each other by their paging state", long, async () => {
   await db.close();
 });
 
+test("templates bind, and their pages and rows can be walked", long, async () => {
+  await using_(await open({ keyspace: "shop" }), async (db) => {
+    await db.execute("CREATE TABLE walk (p int, c int, t text, PRIMARY KEY (p, c))");
+    for (let c = 0; c < 25; c++) await db.query`INSERT INTO walk (p, c, t) VALUES (${1}, ${c}, ${`'${c}`})`;
+    const query = db.query`SELECT c, t FROM walk WHERE p = ${1}`;
+    const lengths = [];
+    for await (const page of query.pages(10)) lengths.push(page.length);
+    assert.deepEqual(lengths, [10, 10, 5]);
+    const found = [];
+    for await (const { c, t } of query.with({ pageSize: 7 })) found.push([c, t]);
+    assert.deepEqual(found, Array.from({ length: 25 }, (_, c) => [c, `'${c}`]));
+    assert.deepEqual(await query.one(), { c: 0, t: "'0" });
+    assert.equal(await db.one`SELECT c FROM walk WHERE p = ${2}`, null);
+    assert.deepEqual((await query.column("c")).constructor, Int32Array);
+    const statement = await db.prepare("SELECT c FROM walk WHERE p = ?");
+    assert.deepEqual([...(await statement.column("c", [1], { pageSize: 3 }))], [0, 1, 2]);
+    assert.deepEqual(await statement.one({ p: 1 }), { c: 0 });
+    await rejects(statement.run({ q: 1 }), { kind: "encode", message: /no marker is named q/ });
+  });
+});
+
 for (const length of [1, 3, 7, 8, 9, 10, 11, 4095]) {
   test(`bytes that come in pieces of ${length} make the same rows`, long, async () => {
     const db = await open({ sockets: splitting(length) });
-    await db.query("INSERT INTO shop.item (k, t) VALUES (?, ?)", [length, "x".repeat(5000)]);
-    const result = await db.query("SELECT t FROM shop.item WHERE k = ?", [length]);
+    await db.execute("INSERT INTO shop.item (k, t) VALUES (?, ?)", [length, "x".repeat(5000)]);
+    const result = await db.execute("SELECT t FROM shop.item WHERE k = ?", [length]);
     assert.deepEqual(result.column("t"), ["x".repeat(5000)]);
     await db.close();
   });
@@ -183,10 +222,10 @@ test("an aborted request rejects at once and harms no other", long, async () => 
 test("errors say who is at fault", long, async () => {
   const db = await open();
   const insert = await db.prepare("INSERT INTO shop.item (k, u) VALUES (?, ?)");
-  await rejects(db.query("SELEC 1"), { kind: "syntax", code: 0x2000, applied: false });
-  await rejects(db.query("SELECT k FROM nowhere.item"), { kind: "server", code: 0x2200 });
+  await rejects(db.execute("SELEC 1"), { kind: "syntax", code: 0x2000, applied: false });
+  await rejects(db.execute("SELECT k FROM nowhere.item"), { kind: "server", code: 0x2200 });
   await rejects(insert.run([1]), { kind: "encode", message: "1 values for 2 markers" });
-  await rejects(insert.run(["1", null]), { kind: "encode", message: "value 0 (k): string does not fit int" });
+  await rejects(insert.run(["1", null]), { kind: "encode", message: 'value 0 (k int): int takes integers from -2147483648 to 2147483647, not the string "1"' });
   await rejects(insert.run([2 ** 31, null]), { kind: "encode" });
   await rejects(insert.run([1, "no uuid"]), { kind: "encode" });
   await db.close();
@@ -228,9 +267,9 @@ test("a panic rejects every pending request with its text", long, async () => {
 });
 
 test("a process ends by itself after close", long, async () => {
-  const code = `import { connect } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
+  const code = `import { connect } from ${JSON.stringify(new URL("../dist/node/index.js", import.meta.url).href)};
     const db = await connect({ contactPoints: ${JSON.stringify(cluster.contact)} });
-    const ran = db.query("SELECT k FROM shop.item WHERE k = ?", [1]);
+    const ran = db.execute("SELECT k FROM shop.item WHERE k = ?", [1]);
     await ran; await db.close(); console.log("closed");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   const [chunk] = await once(child.stdout, "data");
@@ -242,8 +281,9 @@ test("a process ends by itself after close", long, async () => {
 
 test("module and shell stay within their budget", () => {
   const { gzip } = JSON.parse(`${file("../size-budget.json")}`);
-  const [wasm, shell] = [file("../dist/messina.wasm"), file("../dist/index.js")];
+  const [wasm, shell] = [file("../dist/messina.wasm"), loaded("../dist/node/index.js")];
   const packed = (bytes) => gzipSync(bytes, { level: 9 }).length;
   console.log(`wasm ${wasm.length} B, gzip ${packed(wasm)} B; shell ${shell.length} B, gzip ${packed(shell)} B`);
   assert.ok(packed(wasm) + packed(shell) <= gzip, `${packed(wasm) + packed(shell)} bytes of ${gzip}`);
+  assert.ok(packed(shell) <= SHELL_MAX, `the shell: ${packed(shell)} bytes of ${SHELL_MAX}`);
 });

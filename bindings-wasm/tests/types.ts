@@ -1,22 +1,43 @@
-// Compiled by `npm run check`, never run: what users write has the types they expect.
-import { CqlError, connect, type Database, type Sockets } from "../js/index.js";
+// Compiled by `npm run check` against the types that ship, never run: what users write has the types they expect.
+import { CqlError, connect, type Database, type Query, type Result, type Sockets, type Statement } from "messina-cql";
 
-async function use(sockets: Sockets): Promise<bigint[]> {
+interface Item {
+  k: number;
+  b: bigint | null;
+}
+
+async function use(sockets: Sockets): Promise<BigInt64Array> {
   await using db: Database = await connect({ contactPoints: ["node:9042"], keyspace: "shop", sockets });
-  const statement = await db.prepare("SELECT b FROM item WHERE k = ?");
-  const result = await statement.run([1], { signal: AbortSignal.timeout(100), pageSize: 10, idempotent: true });
-  for (const row of result) console.log(row.b);
-  const next: Uint8Array | undefined = result.pagingState;
-  await statement.run({ k: 1 }, { pagingState: next });
+  const k = 1;
+  const query: Query<Item> = db.query<Item>`SELECT k, b FROM item WHERE k = ${k}`;
+  const result: Result<Item> = await query;
+  const first: Item | null = result.first;
+  const one: Item | null = await db.one<Item>`SELECT k, b FROM item WHERE k = ${k}`;
+  for await (const row of query.with({ pageSize: 10, timeout: 100 })) console.log(row.b satisfies bigint | null);
+  for await (const page of query.pages(500, { prefetch: 1 })) for (const row of page) console.log(row.k + 1);
+  const statement: Statement<[number], Item> = await db.prepare<[number], Item>("SELECT k, b FROM item WHERE k = ?");
+  const page = await statement.run([1], { signal: AbortSignal.timeout(100), pageSize: 10, idempotent: true });
+  const next: string | undefined = page.pagingState;
+  await statement.run([1], { pagingState: next });
+  for (const row of await db.execute("SELECT * FROM item")) console.log(row.anything.goes);
+  const named = await db.prepare<{ k: number }>("SELECT k FROM item WHERE k = ?");
+  await named.run({ k: 1 });
   // @ts-expect-error contact points are needed
   await connect({});
   // @ts-expect-error no such option
-  await db.query("SELECT", [], { retries: 3 });
-  return result.column("b") as bigint[];
+  await db.execute("SELECT", [], { retries: 3 });
+  // @ts-expect-error a tag, not a function of a text
+  await db.query("SELECT 1");
+  // @ts-expect-error the parameter is a number
+  await statement.run(["1"]);
+  // @ts-expect-error the name of the parameter is another
+  await named.run({ key: 1 });
+  console.log(first, one);
+  return result.column<BigInt64Array>("b");
 }
 
 export function isRetryable(error: unknown): boolean {
-  return error instanceof CqlError && error.kind === "timeout" && !error.applied;
+  return error instanceof CqlError && error.kind === "timeout" && !error.applied && error.retryable;
 }
 
 export { use };

@@ -1,0 +1,71 @@
+// From the options of `connect` to a database.
+
+import { Database } from "./database.js";
+import { CqlError } from "./error.js";
+import { Shell } from "./shell.js";
+import type { Host, SocketOptions, Sockets } from "./sockets.js";
+import type { ValueOptions } from "./values/codec.js";
+import { Types } from "./values/types.js";
+
+export interface ConnectOptions {
+  /** `host` or `host:port`. */
+  readonly contactPoints: string | readonly string[];
+  /** A relay (`messina relay`) by its URL, for where plain TCP is not to be had. */
+  readonly relay?: string | { readonly url: string; readonly protocol?: "mux" | "cql" };
+  /** What the relay wants to see; a function is asked for each WebSocket. */
+  readonly token?: string | (() => string | Promise<string>);
+  readonly keyspace?: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly localDataCenter?: string;
+  readonly applicationName?: string;
+  /** TLS to the nodes: true for the platform's own authorities. */
+  readonly tls?: boolean | { readonly ca?: string; readonly serverName?: string };
+  /** Milliseconds to open a link, and for the first contact. */
+  readonly connectTimeout?: number;
+  /** Milliseconds for a request that sets none. */
+  readonly requestTimeout?: number;
+  /** Gives the attempt up. */
+  readonly signal?: AbortSignal;
+  /** How values are made where there is a choice. */
+  readonly values?: ValueOptions;
+  /** How sockets are opened; the platform's own by default. */
+  readonly sockets?: Sockets;
+  /** The compiled module; by default that of the package. */
+  readonly wasm?: WebAssembly.Module;
+}
+
+/** Connects: resolves when a node has answered and requests can be made. */
+export async function connectBy(host: Host, options: ConnectOptions): Promise<Database> {
+  const { signal, values, sockets, wasm, contactPoints, relay, token, tls, ...rest } = options;
+  const named = settings({ contactPoints: [contactPoints].flat().join(","), relay: relayOf(relay)?.protocol, ...rest });
+  const types = new Types(values);
+  const compiled = wasm ?? (await host.loadModule());
+  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)));
+  try {
+    await shell.request((module) => module.start(named), { signal });
+  } catch (error) {
+    shell.end(new CqlError("usage", "connecting failed", { cause: error }));
+    throw error;
+  }
+  return new Database(shell, types);
+}
+
+/** What the module reads; it refuses names that it does not know. */
+function settings(given: Record<string, unknown>): Record<string, string> {
+  const told = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(told.map(([name, value]) => [name, String(value)]));
+}
+
+function relayOf(relay: ConnectOptions["relay"]): SocketOptions["relay"] {
+  if (relay === undefined) return undefined;
+  return typeof relay === "string" ? { url: relay, protocol: "mux" } : { protocol: "mux", ...relay };
+}
+
+function socketOptions({ relay, token, tls }: ConnectOptions): SocketOptions {
+  return {
+    ...(relay === undefined ? {} : { relay: relayOf(relay)! }),
+    ...(token === undefined ? {} : { token: typeof token === "function" ? token : () => token }),
+    ...(!tls ? {} : { tls: tls === true ? {} : tls }),
+  };
+}

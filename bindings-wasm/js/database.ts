@@ -1,0 +1,102 @@
+// What users hold.
+
+import { Writer } from "./bytes.js";
+import { CqlError } from "./error.js";
+import { putOptions, type RequestOptions, type RunOptions } from "./options.js";
+import { Query, templateText } from "./query.js";
+import { Result, type AnyRow } from "./result.js";
+import type { Shell } from "./shell.js";
+import { Statement, type Values } from "./statement.js";
+import type { Types } from "./values/types.js";
+
+/** Older runtimes lack the symbol; compilers of `await using` then take this one. */
+const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as never);
+
+/** Statements that `query` and `execute` keep prepared. */
+const PREPARED_MAX = 256;
+
+/** A cluster. */
+export class Database implements AsyncDisposable {
+  readonly #shell: Shell;
+  readonly #types: Types;
+  /** By their text; the one that was used last stands last. */
+  readonly #prepared = new Map<string, Promise<Statement<any, any>>>();
+  /** Tells the module of statements that nobody holds any more. */
+  readonly #dropped: FinalizationRegistry<number>;
+
+  /** @internal */
+  constructor(shell: Shell, types: Types) {
+    this.#shell = shell;
+    this.#types = types;
+    this.#dropped = new FinalizationRegistry((number) => shell.tell((module) => module.call("release", number)));
+  }
+
+  /**
+   * A statement as a template: its values are always bound, never put into the text. It runs when it is awaited.
+   *
+   * @example const { first } = await db.query`SELECT name FROM customer WHERE id = ${id}`;
+   */
+  query<Row = AnyRow>(strings: TemplateStringsArray, ...values: unknown[]): Query<Row> {
+    const text = templateText(strings, values, "query");
+    return new Query<Row>((text, values, options) => this.execute(text, values, options), text, values);
+  }
+
+  /** The first row of such a statement; null if there is none. */
+  async one<Row = AnyRow>(strings: TemplateStringsArray, ...values: unknown[]): Promise<Row | null> {
+    return (await this.execute<Row>(templateText(strings, values, "one"), values)).first;
+  }
+
+  /** Runs a text. With values it is prepared first, and kept prepared while it is used. */
+  async execute<Row = AnyRow>(text: string, values?: Values, options: RunOptions = {}): Promise<Result<Row>> {
+    if (typeof text !== "string") throw new CqlError("usage", `a statement is a string, not ${typeof text}`);
+    if (values !== undefined && (!Array.isArray(values) || values.length > 0)) {
+      return (await this.#keptPrepared(text, options)).run(values, options);
+    }
+    const writer = new Writer();
+    const numbers = putOptions(writer, options);
+    writer.text(text);
+    const { rows } = await this.#shell.request(
+      (module) => module.callWith("query", writer.written, ...numbers),
+      { signal: options.signal },
+    );
+    return new Result<Row>(this.#types, rows);
+  }
+
+  /** Prepares a statement, to be run often. */
+  async prepare<Params = Values, Row = AnyRow>(text: string, options: RequestOptions = {}): Promise<Statement<Params, Row>> {
+    const writer = new Writer();
+    writer.text(text);
+    const { statement } = await this.#shell.request((module) => module.callWith("prepare", writer.written), options);
+    if (!statement) throw new CqlError("bug", "nothing was prepared");
+    const prepared = new Statement<Params, Row>(this.#shell, this.#types, statement);
+    this.#dropped.register(prepared, statement.number);
+    return prepared;
+  }
+
+  /** Requests under way finish, then every socket is closed. Giving up (`signal`, `timeout`) closes them at once. */
+  async close(options: RequestOptions = {}): Promise<void> {
+    if (this.#shell.isOver) return;
+    const closed = new CqlError("usage", "the database is closed");
+    try {
+      await this.#shell.request((module) => module.call("close"), options);
+    } finally {
+      this.#shell.end(closed);
+    }
+  }
+
+  [asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #keptPrepared(text: string, { signal, timeout }: RequestOptions): Promise<Statement<any, any>> {
+    const kept = this.#prepared.get(text);
+    this.#prepared.delete(text);
+    const statement = kept ?? this.prepare(text);
+    this.#prepared.set(text, statement);
+    if (!kept) {
+      statement.catch(() => this.#prepared.get(text) === statement && this.#prepared.delete(text));
+      if (this.#prepared.size > PREPARED_MAX) this.#prepared.delete(this.#prepared.keys().next().value!);
+    }
+    return signal || timeout !== undefined ? this.#shell.wait(statement, { signal, timeout }) : statement;
+  }
+}

@@ -1,0 +1,19 @@
+// The package. `#host` is the file of `hosts/` that the build puts in its place.
+
+import * as host from "#host";
+import { connectBy, type ConnectOptions } from "./connect.js";
+import type { Database } from "./database.js";
+
+export type { ConnectOptions } from "./connect.js";
+export { Database } from "./database.js";
+export { CqlError, type CqlErrorFacts, type CqlErrorKind } from "./error.js";
+export type { Column } from "./module.js";
+export type { Consistency, PageOptions, RequestOptions, RunOptions } from "./options.js";
+export { Query } from "./query.js";
+export { Result, type AnyRow, type ColumnValues } from "./result.js";
+export type { Socket, SocketEvents, Sockets } from "./sockets.js";
+export { Statement, type Values } from "./statement.js";
+export type { ValueOptions } from "./values/codec.js";
+
+/** Connects: resolves when a node has answered and requests can be made. */
+export const connect = (options: ConnectOptions): Promise<Database> => connectBy(host, options);

@@ -1,0 +1,11 @@
+// What the tests of the parts need; not part of the package.
+
+export { sockets } from "#host";
+export * from "./index.js";
+export { Cells, Writer } from "./bytes.js";
+export { Module } from "./module.js";
+export { pagingBytes, pagingText } from "./options.js";
+export { pages } from "./pages.js";
+export { Shell } from "./shell.js";
+export * from "./values/codec.js";
+export { Types } from "./values/types.js";

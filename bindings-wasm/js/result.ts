@@ -1,0 +1,184 @@
+// One page of rows. Values are made when they are asked for.
+
+import { CqlError } from "./error.js";
+import { Cells } from "./bytes.js";
+import type { Column, RowsOutput } from "./module.js";
+import { pagingText } from "./options.js";
+import { Malformed, type Codec, type TypedColumn } from "./values/codec.js";
+import type { Types } from "./values/types.js";
+
+/** A row, if nothing is known of its columns. */
+export type AnyRow = Record<string, any>;
+
+/** What `column` gives: a typed array where every value is there and the type has one, else an array. */
+export type ColumnValues = TypedColumn | any[];
+
+const NO_ROWS: RowsOutput = {
+  columns: [], pagingState: undefined, warnings: [], length: 0, table: new Uint32Array(), cells: new Cells(new Uint8Array()),
+};
+
+/** Rows of one page. Values are made when they are asked for, and not kept. */
+export class Result<Row = AnyRow> implements Iterable<Row> {
+  readonly #rows: RowsOutput;
+  readonly #codecs: readonly Codec[];
+
+  /** @internal */
+  constructor(types: Types, rows: RowsOutput = NO_ROWS) {
+    this.#rows = rows;
+    this.#codecs = rows.columns.map(({ type }) => types.codec(type));
+  }
+
+  get columns(): readonly Column[] {
+    return this.#rows.columns;
+  }
+
+  /** Number of rows. */
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  get warnings(): readonly string[] {
+    return this.#rows.warnings;
+  }
+
+  /** Where the next page begins, as text that may be handed to a user; undefined if this was the last one. */
+  get pagingState(): string | undefined {
+    const state = this.#rows.pagingState;
+    return state && pagingText(state);
+  }
+
+  /** The first row; null if there is none. */
+  get first(): Row | null {
+    return this.length > 0 ? this.row(0) : null;
+  }
+
+  /** What a conditional statement (`IF ..`) says; true for others. */
+  get applied(): boolean {
+    return this.length === 0 || this.columns[0]?.name !== "[applied]" || this.value(0, 0) === true;
+  }
+
+  /** The value in a row's column, both by their place. */
+  value(row: number, column: number): any {
+    const width = this.columns.length;
+    if (!(row >= 0 && row < this.length && column >= 0 && column < width)) {
+      throw new CqlError("usage", `no value at row ${row}, column ${column}: ${this.length} rows of ${width} columns`);
+    }
+    return this.#values(column, row, row + 1)[0];
+  }
+
+  /** A row as an object. */
+  row(index: number): Row {
+    if (!(index >= 0 && index < this.length)) throw new CqlError("usage", `no row ${index} of ${this.length}`);
+    return this.#objects(index, index + 1)[0]!;
+  }
+
+  /** All rows as objects. */
+  rows(): Row[] {
+    return this.#objects(0, this.length);
+  }
+
+  /**
+   * All values of one column, without making rows: an Int32Array of `int`, a BigInt64Array of `bigint` and so on, if
+   * no value is null; else an array, with null for null. `nulls` gives a number to stand for null, so that numbers
+   * always come in a typed array. Timestamps are milliseconds since 1970 in a Float64Array.
+   */
+  column<Values extends ColumnValues = ColumnValues>(name: string, { nulls }: { nulls?: number | bigint } = {}): Values {
+    const column = this.columns.findIndex((held) => held.name === name);
+    if (column < 0) {
+      throw new CqlError("usage", `no column ${name}; there are ${this.columns.map((held) => held.name).join(", ") || "none"}`);
+    }
+    const typed = this.#typed(column, nulls);
+    if (typed) return typed as Values;
+    return this.#values(column, 0, this.length) as Values;
+  }
+
+  *[Symbol.iterator](): IterableIterator<Row> {
+    // In groups: making rows together is faster, and whoever stops early has not paid for all.
+    for (let from = 0; from < this.length; from += ROWS_TOGETHER) {
+      yield* this.#objects(from, Math.min(from + ROWS_TOGETHER, this.length));
+    }
+  }
+
+  #objects(from: number, to: number): Row[] {
+    const names = this.columns.map(({ name }) => interned(name));
+    const columns = names.map((_, column) => this.#values(column, from, to));
+    const count = to - from;
+    const made = new Array<Row>(count);
+    const width = names.length;
+    // The only name whose assignment does something else.
+    if (names.includes("__proto__")) {
+      for (let row = 0; row < count; row++) {
+        made[row] = Object.fromEntries(names.map((name, column) => [name, columns[column]![row]])) as Row;
+      }
+      return made;
+    }
+    for (let row = 0; row < count; row++) {
+      const object: AnyRow = {};
+      for (let column = 0; column < width; column++) object[names[column]!] = columns[column]![row];
+      made[row] = object as Row;
+    }
+    return made;
+  }
+
+  /** The values of a column in the rows `from` to `to`. */
+  #values(column: number, from: number, to: number): any[] {
+    const { table, cells } = this.#rows;
+    const { view } = cells;
+    const codec = this.#codecs[column]!;
+    const size = codec.size ?? -1;
+    const width = this.columns.length;
+    const values = new Array(to - from);
+    let place = from * width + column;
+    try {
+      for (let row = 0; row < values.length; row++, place += width) {
+        const at = table[place]! + 4;
+        const length = view.getInt32(at - 4);
+        if (length < 0 || (length === 0 && size > 0)) values[row] = null;
+        else if (size >= 0 && length !== size) throw new Malformed(`${length} bytes`);
+        else values[row] = codec.get(cells, at, at + length);
+      }
+    } catch (cause) {
+      throw this.#malformed(column, cause);
+    }
+    return values;
+  }
+
+  /** A column without boxes; undefined if it holds a null that nothing stands for. */
+  #typed(column: number, nulls: number | bigint | undefined): TypedColumn | undefined {
+    const { table, cells } = this.#rows;
+    const { view } = cells;
+    const codec = this.#codecs[column]!;
+    const { array, size } = codec;
+    if (!array) return undefined;
+    const width = this.columns.length;
+    const values = array.make(this.length);
+    let place = column;
+    try {
+      for (let row = 0; row < values.length; row++, place += width) {
+        const at = table[place]! + 4;
+        const length = view.getInt32(at - 4);
+        if (length === size) values[row] = array.get(cells, at);
+        else if (length > 0) throw new Malformed(`${length} bytes`);
+        else if (nulls === undefined) return undefined;
+        else values[row] = nulls;
+      }
+    } catch (cause) {
+      throw this.#malformed(column, cause);
+    }
+    return values;
+  }
+
+  #malformed(column: number, cause: unknown): unknown {
+    const isOurs = cause instanceof Malformed || cause instanceof RangeError;
+    const { name, type } = this.columns[column]!;
+    return isOurs ? new CqlError("decode", `column ${name} ${type}: ${cause.message}`, { cause }) : cause;
+  }
+}
+
+/** Rows that iteration makes at once. */
+const ROWS_TOGETHER = 64;
+
+/** The same text as engines keep the names of properties, which makes its use as one faster. */
+function interned(name: string): string {
+  return Object.keys({ [name]: 0 })[0]!;
+}
