@@ -2,7 +2,7 @@
 //
 // `node build.mjs MODULE.wasm`; without a module only the JavaScript is made again.
 //
-// dist/HOST/ENTRY.js   one folder for each file of js/hosts; what its entries share is in chunks
+// dist/HOST/ENTRY.js   one folder for each host of js/hosts; what its entries share is in chunks
 // dist/types/          what tsc says of the sources
 // dist/internals.js    for the tests of the parts; not published
 //
@@ -12,14 +12,15 @@
 // 1024 but the far end of the stack, so sums of a pointer and a small offset do not wrap.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** Entries that every host has; those of one host alone stand beside its name. */
+/** The hosts, each with its file in js/hosts. */
+const HOSTS = ["browser", "bun", "deno", "edge", "node", "workerd"];
+
+/** Entries that every host has. */
 const ENTRIES = ["index"];
-/** @type {Record<string, string[]>} */
-const ENTRIES_OF_HOST = {};
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const run = (/** @type {string} */ tool, /** @type {string[]} */ ...rest) =>
@@ -44,13 +45,11 @@ const options = (/** @type {string} */ host, /** @type {string} */ wasm) => ({
   logLevel: /** @type {const} */ ("warning"),
 });
 
-const hosts = readdirSync(at("js/hosts")).filter((name) => name.endsWith(".ts") && !name.startsWith("_"));
-for (const host of hosts.map((name) => name.replace(/\.ts$/, ""))) {
+for (const host of HOSTS) {
   rmSync(at(`dist/${host}`), { recursive: true, force: true });
-  const entries = [...ENTRIES, ...(ENTRIES_OF_HOST[host] ?? [])];
   await build({
     ...options(host, "../messina.wasm"),
-    entryPoints: entries.map((entry) => at(`js/${entry}.ts`)),
+    entryPoints: ENTRIES.map((entry) => at(`js/${entry}.ts`)),
     outdir: at(`dist/${host}`),
     splitting: true,
     minify: true,

@@ -3,7 +3,7 @@
 import { Database } from "./database.js";
 import { CqlError } from "./error.js";
 import { Shell } from "./shell.js";
-import type { Host, SocketOptions, Sockets } from "./sockets.js";
+import type { Host, SocketOptions, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 import type { ValueOptions } from "./values/codec.js";
 import { Types } from "./values/types.js";
 
@@ -20,7 +20,7 @@ export interface ConnectOptions {
   readonly localDataCenter?: string;
   readonly applicationName?: string;
   /** TLS to the nodes: true for the platform's own authorities. */
-  readonly tls?: boolean | { readonly ca?: string; readonly serverName?: string };
+  readonly tls?: boolean | TlsOptions;
   /** Milliseconds to open a link, and for the first contact. */
   readonly connectTimeout?: number;
   /** Milliseconds for a request that sets none. */
@@ -29,6 +29,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal;
   /** How values are made where there is a choice. */
   readonly values?: ValueOptions;
+  /** The class to open WebSockets with, where the host has none (Node 20): that of the npm package `ws`. */
+  readonly WebSocket?: WebSocketClass;
   /** How sockets are opened; the platform's own by default. */
   readonly sockets?: Sockets;
   /** The compiled module; by default that of the package. */
@@ -37,7 +39,7 @@ export interface ConnectOptions {
 
 /** Connects: resolves when a node has answered and requests can be made. */
 export async function connectBy(host: Host, options: ConnectOptions): Promise<Database> {
-  const { signal, values, sockets, wasm, contactPoints, relay, token, tls, ...rest } = options;
+  const { signal, values, sockets, wasm, contactPoints, relay, token, tls, WebSocket, ...rest } = options;
   const named = settings({ contactPoints: [contactPoints].flat().join(","), relay: relayOf(relay)?.protocol, ...rest });
   const types = new Types(values);
   const compiled = wasm ?? (await host.loadModule());
@@ -62,10 +64,7 @@ function relayOf(relay: ConnectOptions["relay"]): SocketOptions["relay"] {
   return typeof relay === "string" ? { url: relay, protocol: "mux" } : { protocol: "mux", ...relay };
 }
 
-function socketOptions({ relay, token, tls }: ConnectOptions): SocketOptions {
-  return {
-    ...(relay === undefined ? {} : { relay: relayOf(relay)! }),
-    ...(token === undefined ? {} : { token: typeof token === "function" ? token : () => token }),
-    ...(!tls ? {} : { tls: tls === true ? {} : tls }),
-  };
+function socketOptions({ relay, token, tls, WebSocket }: ConnectOptions): SocketOptions {
+  const given = { relay: relayOf(relay), token, tls, WebSocket };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

@@ -7,11 +7,11 @@ import type { Database } from "./database.js";
 export type { ConnectOptions } from "./connect.js";
 export { Database } from "./database.js";
 export { CqlError, type CqlErrorFacts, type CqlErrorKind } from "./error.js";
+export type { RelayOptions, Socket, SocketEvents, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 export type { Column } from "./module.js";
 export type { Consistency, PageOptions, RequestOptions, RunOptions } from "./options.js";
 export { Query } from "./query.js";
 export { Result, type AnyRow, type ColumnValues } from "./result.js";
-export type { Socket, SocketEvents, Sockets } from "./sockets.js";
 export { Statement, type Values } from "./statement.js";
 export type { ValueOptions } from "./values/codec.js";
 

@@ -6,7 +6,7 @@
 import { CqlError } from "./error.js";
 import { Module, type Effect, type Settled } from "./module.js";
 import type { RequestOptions } from "./options.js";
-import type { Socket, Sockets } from "./sockets.js";
+import type { Socket, Sockets } from "./hosts/host.js";
 
 /** Later deadlines than this make timers fire at once. */
 const TIMEOUT_MAX = 2 ** 31 - 1;

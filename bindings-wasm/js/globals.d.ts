@@ -1,2 +1,0 @@
-/** Where the module lies from the file that asks; the build puts it in. */
-declare const WASM_FILE: string;
