@@ -36,9 +36,9 @@ export class Writer {
     this.#view.setInt32(at, value, littleEndian);
   }
 
-  int64(value: bigint): void {
+  int64(value: bigint, littleEndian = false): void {
     const at = this.#room(8);
-    this.#view.setBigInt64(at, value);
+    this.#view.setBigInt64(at, value, littleEndian);
   }
 
   float32(value: number): void {
@@ -61,12 +61,20 @@ export class Writer {
     this.length = at + encoder.encodeInto(text, this.#bytes.subarray(at)).written;
   }
 
-  /** A text behind its little-endian length, as the module reads settings. */
-  field(text: string): void {
+  /** A text or bytes behind their little-endian length, as the module reads settings; tells that length. */
+  field(field: string | Uint8Array): number {
     const start = this.length;
     this.int32(0);
-    this.text(text);
-    this.#view.setInt32(start, this.length - start - 4, true);
+    if (typeof field === "string") this.text(field);
+    else this.bytes(field);
+    const length = this.length - start - 4;
+    this.#view.setInt32(start, length, true);
+    return length;
+  }
+
+  /** The same, with zeros up to the next word. */
+  padded(field: string | Uint8Array): void {
+    for (let length = this.field(field); length & 3; length++) this.int8(0);
   }
 
   /** Sets the length in front of what was written since `start`. */

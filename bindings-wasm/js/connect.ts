@@ -2,6 +2,7 @@
 
 import { Database } from "./database.js";
 import { CqlError } from "./error.js";
+import type { Consistency } from "./options.js";
 import { Shell } from "./shell.js";
 import type { Host, SocketOptions, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 import type { ValueOptions } from "./values/codec.js";
@@ -21,6 +22,13 @@ export interface ConnectOptions {
   readonly applicationName?: string;
   /** TLS to the nodes: true for the platform's own authorities. */
   readonly tls?: boolean | TlsOptions;
+  /** What an earlier connection's `warmStart()` gave. */
+  readonly warmStart?: Uint8Array;
+  /** How many replicas have to answer a request that says nothing else. */
+  readonly consistency?: Consistency;
+  readonly serialConsistency?: "SERIAL" | "LOCAL_SERIAL";
+  /** Rows of a page of a request that says nothing else. */
+  readonly pageSize?: number;
   /** Milliseconds to open a link, and for the first contact. */
   readonly connectTimeout?: number;
   /** Milliseconds for a request that sets none. */
@@ -40,7 +48,12 @@ export interface ConnectOptions {
 /** Connects: resolves when a node has answered and requests can be made. */
 export async function connectBy(host: Host, options: ConnectOptions): Promise<Database> {
   const { signal, values, sockets, wasm, contactPoints, relay, token, tls, WebSocket, ...rest } = options;
-  const named = settings({ contactPoints: [contactPoints].flat().join(","), relay: relayOf(relay)?.protocol, ...rest });
+  const named = settings({
+    contactPoints: [contactPoints].flat().join(","),
+    ...(relay === undefined ? {} : { relay: relayOf(relay)!.protocol }),
+    ...(tls ? { tls: true } : {}),
+    ...rest,
+  });
   const types = new Types(values);
   const compiled = wasm ?? (await host.loadModule());
   const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)));
@@ -54,9 +67,9 @@ export async function connectBy(host: Host, options: ConnectOptions): Promise<Da
 }
 
 /** What the module reads; it refuses names that it does not know. */
-function settings(given: Record<string, unknown>): Record<string, string> {
+function settings(given: Record<string, unknown>): Record<string, string | Uint8Array> {
   const told = Object.entries(given).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(told.map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(told.map(([name, value]) => [name, value instanceof Uint8Array ? value : String(value)]));
 }
 
 function relayOf(relay: ConnectOptions["relay"]): SocketOptions["relay"] {

@@ -1,6 +1,8 @@
 // What users hold.
 
+import { batchType, putParts, type BatchOptions, type BatchPart } from "./batch.js";
 import { Writer } from "./bytes.js";
+import { readCluster, type Cluster } from "./cluster.js";
 import { CqlError } from "./error.js";
 import { putOptions, type RequestOptions, type RunOptions } from "./options.js";
 import { Query, templateText } from "./query.js";
@@ -28,7 +30,7 @@ export class Database implements AsyncDisposable {
   constructor(shell: Shell, types: Types) {
     this.#shell = shell;
     this.#types = types;
-    this.#dropped = new FinalizationRegistry((number) => shell.tell((module) => module.call("release", number)));
+    this.#dropped = new FinalizationRegistry((number) => shell.tell((module) => module.release(number)));
   }
 
   /**
@@ -55,11 +57,11 @@ export class Database implements AsyncDisposable {
     const writer = new Writer();
     const numbers = putOptions(writer, options);
     writer.text(text);
-    const { rows } = await this.#shell.request(
+    const { result } = await this.#shell.request(
       (module) => module.callWith("query", writer.written, ...numbers),
       { signal: options.signal },
     );
-    return new Result<Row>(this.#types, rows);
+    return new Result<Row>(this.#types, result);
   }
 
   /** Prepares a statement, to be run often. */
@@ -71,6 +73,34 @@ export class Database implements AsyncDisposable {
     const prepared = new Statement<Params, Row>(this.#shell, this.#types, statement);
     this.#dropped.register(prepared, statement.number);
     return prepared;
+  }
+
+  /**
+   * Runs several statements as one request.
+   *
+   * @example await db.batch([db.query`UPDATE a SET v = ${v} WHERE k = ${k}`, [insert, [k, v]]], { type: "unlogged" });
+   */
+  async batch(parts: readonly BatchPart[], options: BatchOptions = {}): Promise<Result> {
+    const writer = new Writer();
+    const numbers = putOptions(writer, options);
+    const type = batchType(options);
+    await putParts(writer, parts, (text) => this.#keptPrepared(text, options));
+    const { result } = await this.#shell.request(
+      (module) => module.callWith("batch", writer.written, type, ...numbers),
+      { signal: options.signal },
+    );
+    return new Result(this.#types, result);
+  }
+
+  /** What a later `connect` may begin with, to be kept where it outlives this one; empty if it would be longer. */
+  warmStart(maxBytes = 64 << 10): Uint8Array {
+    return this.#shell.ask((module) => module.warmStart(maxBytes));
+  }
+
+  /** What is known of the cluster: nodes, shards, and so many of each table's tablets. */
+  cluster(tabletsMax = 256): Cluster {
+    const cluster = this.#shell.ask((module) => readCluster(module.cluster(tabletsMax)));
+    return cluster ?? { reached: 0, missed: 0, connects: 0, prepared: 0, nodes: [], tables: [] };
   }
 
   /** Requests under way finish, then every socket is closed. Giving up (`signal`, `timeout`) closes them at once. */

@@ -12,14 +12,13 @@ export interface CqlErrorFacts {
   readonly shard?: number | undefined;
   readonly attempts?: number;
   readonly applied?: boolean;
+  readonly transient?: boolean;
+  readonly details?: CqlErrorDetails;
   readonly cause?: unknown;
 }
 
-/** Kinds that pass by themselves. */
-const PASSING: ReadonlySet<CqlErrorKind> = new Set(["limit", "relay", "timeout", "transport", "unavailable"]);
-
-/** The server's errors that pass by themselves: overloaded, bootstrapping, write and read timeouts. */
-const PASSING_CODES: ReadonlySet<number> = new Set([0x1001, 0x1002, 0x1100, 0x1200]);
+/** What a server told beside the text, as `received`, `required`, `writeType`. */
+export type CqlErrorDetails = Readonly<Record<string, string | number | boolean>>;
 
 /** What went wrong. */
 export class CqlError extends Error {
@@ -36,6 +35,10 @@ export class CqlError extends Error {
   readonly attempts: number;
   /** Whether a write may have taken effect in spite of the error. */
   readonly applied: boolean;
+  /** Whether the same request may go well at another time, and cannot have taken effect yet. */
+  readonly retryable: boolean;
+  /** What the server told beside the text, as `received`, `required`, `writeType`. */
+  readonly details: CqlErrorDetails;
 
   constructor(kind: CqlErrorKind, message: string, facts: CqlErrorFacts = {}) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
@@ -47,10 +50,7 @@ export class CqlError extends Error {
     this.shard = facts.shard;
     this.attempts = facts.attempts ?? 0;
     this.applied = facts.applied ?? false;
-  }
-
-  /** Whether the same request may succeed if it is sent again, and does no harm then. */
-  get retryable(): boolean {
-    return !this.applied && (PASSING.has(this.kind) || PASSING_CODES.has(this.code));
+    this.retryable = facts.transient === true && !this.applied;
+    this.details = facts.details ?? {};
   }
 }

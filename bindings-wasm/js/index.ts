@@ -4,10 +4,12 @@ import * as host from "#host";
 import { connectBy, type ConnectOptions } from "./connect.js";
 import type { Database } from "./database.js";
 
+export type { BatchOptions, BatchPart } from "./batch.js";
+export type { Cluster, ClusterNode, ClusterTable, Tablet } from "./cluster.js";
 export type { ConnectOptions } from "./connect.js";
 export { Database } from "./database.js";
-export { CqlError, type CqlErrorFacts, type CqlErrorKind } from "./error.js";
-export type { RelayOptions, Socket, SocketEvents, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
+export { CqlError, type CqlErrorDetails, type CqlErrorFacts, type CqlErrorKind } from "./error.js";
+export type { RelayOptions, ShardWish, Socket, SocketEvents, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 export type { Column } from "./module.js";
 export type { Consistency, PageOptions, RequestOptions, RunOptions } from "./options.js";
 export { Query } from "./query.js";

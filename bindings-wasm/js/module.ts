@@ -5,6 +5,7 @@
 
 import { Cells, Writer } from "./bytes.js";
 import { CqlError, type CqlErrorKind } from "./error.js";
+import type { ShardWish } from "./hosts/host.js";
 
 /** Why a link failed, by the numbers of `src/instance.rs`. */
 const LINK_ERRORS = ["other", "resolve", "refused", "reset", "unreachable", "timeout", "tls"];
@@ -21,14 +22,22 @@ export interface Column {
 /** What was prepared. */
 export interface PreparedOutput {
   readonly number: number;
+  readonly isConditional: boolean;
+  readonly isTokenAware: boolean;
   readonly markers: readonly Column[];
 }
 
-/** Rows as they came. */
-export interface RowsOutput {
+/** How a statement ended, and its rows as they came. */
+export interface ResultOutput {
+  readonly attempts: number;
+  readonly host: string | undefined;
+  readonly shard: number | undefined;
+  /** Of a conditional statement. */
+  readonly applied: boolean | undefined;
+  readonly warnings: readonly string[];
+  readonly tracingId: Uint8Array | undefined;
   readonly columns: readonly Column[];
   readonly pagingState: Uint8Array | undefined;
-  readonly warnings: readonly string[];
   readonly length: number;
   /** Where each cell begins in `cells`, row by row. */
   readonly table: Uint32Array;
@@ -39,12 +48,12 @@ export interface RowsOutput {
 export interface Settled {
   readonly error?: CqlError;
   readonly statement?: PreparedOutput;
-  readonly rows?: RowsOutput;
+  readonly result?: ResultOutput;
 }
 
 /** What the module wants to be done. */
 export type Effect =
-  | { readonly do: "connect"; readonly link: number; readonly host: string; readonly port: number }
+  | { readonly do: "connect"; readonly link: number; readonly host: string; readonly port: number; readonly wish: ShardWish }
   | { readonly do: "send"; readonly link: number; readonly bytes: Uint8Array }
   | { readonly do: "close" | "abort"; readonly link: number }
   | { readonly do: "settle"; readonly request: number; readonly outcome: Settled };
@@ -57,8 +66,11 @@ interface Exports {
   readonly [name: string]: unknown;
 }
 
-/** Reads words and byte strings in the module's memory. What is kept must be copied. */
-class Reader {
+/** Or none. */
+const NONE = 0xffff_ffff;
+
+/** Reads words and byte strings in the module's memory. */
+export class Reader {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
   at = 0;
@@ -66,6 +78,11 @@ class Reader {
   constructor(buffer: ArrayBuffer, start: number, length: number) {
     this.#view = new DataView(buffer, start, length);
     this.#bytes = new Uint8Array(buffer, start, length);
+  }
+
+  /** A copy of all that follows. */
+  rest(): Uint8Array {
+    return this.#bytes.slice(this.at);
   }
 
   get isAtEnd(): boolean {
@@ -82,17 +99,31 @@ class Reader {
     return this.#view.getFloat64(this.at - 8, true);
   }
 
-  /** A copy. */
+  /** A word, or undefined where there is none. */
+  maybe(): number | undefined {
+    const word = this.word();
+    return word === NONE ? undefined : word;
+  }
+
+  long(): bigint {
+    this.at += 8;
+    return this.#view.getBigInt64(this.at - 8, true);
+  }
+
+  /** A copy: the module uses its memory again, and a result does not keep everything else that came with it. */
   bytes(): Uint8Array<ArrayBuffer> {
-    const length = this.word();
-    this.at += length;
-    return this.#bytes.slice(this.at - length, this.at);
+    return this.#next().slice();
   }
 
   text(): string {
+    return decoder.decode(this.#next());
+  }
+
+  #next() {
     const length = this.word();
-    this.at += length;
-    return decoder.decode(this.#bytes.subarray(this.at - length, this.at));
+    const at = this.at;
+    this.at += (length + 3) & ~3;
+    return this.#bytes.subarray(at, at + length);
   }
 
   list<T>(item: () => T): T[] {
@@ -104,41 +135,21 @@ class Reader {
   }
 }
 
-/** How each output is read, by its number in `src/message.rs`. */
-const OUTPUTS: ((reader: Reader, number: number) => Effect)[] = [
-  (_, number) => { throw new CqlError("bug", `output ${number}`); },
-  (reader, link) => ({ do: "connect", link, host: reader.text(), port: reader.word() }),
-  (reader, link) => ({ do: "send", link, bytes: reader.bytes() }),
-  (_, link) => ({ do: "close", link }),
-  (_, link) => ({ do: "abort", link }),
-  (_, request) => ({ do: "settle", request, outcome: {} }),
-  (reader, request) => {
-    const statement = { number: reader.word(), markers: reader.columns() };
-    return { do: "settle", request, outcome: { statement } };
-  },
-  (reader, request) => ({ do: "settle", request, outcome: { rows: readRows(reader) } }),
-  (reader, request) => ({ do: "settle", request, outcome: { error: readError(reader) } }),
-];
+/** Bits of a result, `src/result.rs`. */
+const ATTEMPTS = 0xff, ROWS = 1 << 8, COLUMNS = 1 << 9, PAGING = 1 << 10, WARNINGS = 1 << 11, CONDITIONAL = 1 << 12,
+  APPLIED = 1 << 13, TRACED = 1 << 14;
 
-function readRows(reader: Reader): RowsOutput {
-  const columns = reader.columns();
-  const hasMore = reader.word() === 1;
-  const pagingState = reader.bytes();
-  const warnings = reader.list(() => reader.text());
-  const length = reader.word();
-  const table = new Uint32Array(reader.bytes().buffer);
-  const cells = new Cells(reader.bytes());
-  return { columns, pagingState: hasMore ? pagingState : undefined, warnings, length, table, cells };
-}
-
-function readError(reader: Reader): CqlError {
-  const kind = reader.text() as CqlErrorKind;
-  const [code, applied] = [reader.word(), reader.word() === 1];
-  return new CqlError(kind, reader.text(), { code, applied });
-}
+export const NO_RESULT: ResultOutput = {
+  attempts: 0, host: undefined, shard: undefined, applied: undefined, warnings: [], tracingId: undefined, columns: [],
+  pagingState: undefined, length: 0, table: new Uint32Array(), cells: new Cells(new Uint8Array()),
+};
 
 export class Module {
   readonly #exports: Exports;
+  /** Columns told last for each statement. */
+  readonly #columns = new Map<number, readonly Column[]>();
+  /** Where each node is. */
+  readonly #nodes = new Map<number, string>();
 
   constructor(compiled: WebAssembly.Module) {
     this.#exports = new WebAssembly.Instance(compiled).exports as unknown as Exports;
@@ -162,7 +173,7 @@ export class Module {
   }
 
   /** Begins a session. */
-  start(settings: Readonly<Record<string, string>>): number {
+  start(settings: Readonly<Record<string, string | Uint8Array>>): number {
     const writer = new Writer();
     for (const part of Object.entries(settings).flat()) writer.field(part);
     return this.callWith("start", writer.written, ...crypto.getRandomValues(new Uint32Array(2)));
@@ -172,17 +183,86 @@ export class Module {
     this.call("link_failed", link, Math.max(LINK_ERRORS.indexOf(reason), 0));
   }
 
+  /** Forgets a statement. */
+  release(statement: number): void {
+    this.#columns.delete(statement);
+    this.call("release", statement);
+  }
+
+  /** What a later session may begin with; empty if nothing is known or it would be longer. */
+  warmStart(lengthMax: number): Uint8Array {
+    return this.#told("warm_start", lengthMax).rest();
+  }
+
+  /** Where the picture of the cluster stands, with so many tablets of each table. */
+  cluster(tabletsMax: number): Reader {
+    return this.#told("cluster", tabletsMax);
+  }
+
   /** Lets every task run, and reads what it wants. */
   outputs(): { deadline: number; effects: Effect[] } {
-    const at = this.call("outputs");
-    const reader = new Reader(this.#exports.memory.buffer, at, this.#exports.outputs_len());
+    const reader = this.#told("outputs");
     const deadline = reader.number();
     const effects: Effect[] = [];
     while (!reader.isAtEnd) {
-      const read = OUTPUTS[reader.word()] ?? OUTPUTS[0]!;
-      effects.push(read(reader, reader.word()));
+      const [what, number] = [reader.word(), reader.word()];
+      if (what === 9) this.#nodes.set(number, reader.text());
+      else effects.push(this.#read(what, number, reader));
     }
     return { deadline, effects };
+  }
+
+  #told(name: string, number = 0): Reader {
+    const at = this.call(name, number);
+    return new Reader(this.#exports.memory.buffer, at, this.#exports.outputs_len());
+  }
+
+  /** An output, by its number in `src/message.rs`. */
+  #read(what: number, number: number, reader: Reader): Effect {
+    const settle = (outcome: Settled): Effect => ({ do: "settle", request: number, outcome });
+    switch (what) {
+      case 1: {
+        const [host, port, shard, of, localPort] = [reader.text(), reader.word(), reader.maybe(), reader.word(), reader.word()];
+        return { do: "connect", link: number, host, port, wish: { ...(shard === undefined ? {} : { shard, of }), ...(localPort && { localPort }) } };
+      }
+      case 2: return { do: "send", link: number, bytes: reader.bytes() };
+      case 3: return { do: "close", link: number };
+      case 4: return { do: "abort", link: number };
+      case 5: return settle({});
+      case 6: {
+        const [statement, bits, markers] = [reader.word(), reader.word(), reader.columns()];
+        return settle({ statement: { number: statement, isConditional: (bits & 1) !== 0, isTokenAware: (bits & 2) !== 0, markers } });
+      }
+      case 7: return settle({ result: this.#readResult(reader) });
+      case 8: return settle({ error: this.#readError(reader) });
+      default: throw new CqlError("bug", `output ${what}`);
+    }
+  }
+
+  #readResult(reader: Reader): ResultOutput {
+    const [bits, node, shard, statement] = [reader.word(), reader.word(), reader.maybe(), reader.maybe()];
+    let columns = statement === undefined ? undefined : this.#columns.get(statement);
+    if (bits & COLUMNS) {
+      columns = reader.columns();
+      if (statement !== undefined) this.#columns.set(statement, columns);
+    }
+    const pagingState = bits & PAGING ? reader.bytes() : undefined;
+    const warnings = bits & WARNINGS ? reader.list(() => reader.text()) : [];
+    const tracingId = bits & TRACED ? reader.bytes() : undefined;
+    const rows = bits & ROWS
+      ? { columns: columns ?? [], length: reader.word(), table: new Uint32Array(reader.bytes().buffer), cells: new Cells(reader.bytes()) }
+      : {};
+    const applied = bits & CONDITIONAL ? (bits & APPLIED) !== 0 : undefined;
+    return { ...NO_RESULT, attempts: bits & ATTEMPTS, host: this.#nodes.get(node), shard, applied, warnings, tracingId, pagingState, ...rows };
+  }
+
+  #readError(reader: Reader): CqlError {
+    const kind = reader.text() as CqlErrorKind;
+    const [code, bits, node, shard, attempts] = [reader.word(), reader.word(), reader.maybe(), reader.maybe(), reader.word()];
+    const message = reader.text();
+    const details = Object.fromEntries(reader.list(() => [reader.text(), readFact(reader)]));
+    const host = node === undefined ? undefined : this.#nodes.get(node);
+    return new CqlError(kind, message, { code, applied: (bits & 1) !== 0, transient: (bits & 2) !== 0, host, shard, attempts, details });
   }
 
   #panicText(): string {
@@ -190,4 +270,10 @@ export class Module {
     const length = new DataView(this.#exports.memory.buffer).getUint32(at, true);
     return decoder.decode(new Uint8Array(this.#exports.memory.buffer, at + 4, length));
   }
+}
+
+function readFact(reader: Reader): string | number | boolean {
+  const tag = reader.word();
+  if (tag === 1) return reader.text();
+  return tag === 0 ? reader.word() | 0 : reader.word() === 1;
 }

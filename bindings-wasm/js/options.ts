@@ -3,10 +3,15 @@
 import type { Writer } from "./bytes.js";
 import { CqlError } from "./error.js";
 
-/** How many nodes have to agree. */
-export type Consistency =
-  | "ANY" | "ONE" | "TWO" | "THREE" | "QUORUM" | "ALL" | "LOCAL_QUORUM" | "EACH_QUORUM" | "SERIAL" | "LOCAL_SERIAL"
-  | "LOCAL_ONE";
+/** By their numbers in the protocol. */
+export const LEVELS = [
+  "ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL", "LOCAL_SERIAL", "LOCAL_ONE",
+] as const;
+
+/** How many replicas have to answer. */
+export type Consistency = (typeof LEVELS)[number];
+
+const SERIAL_LEVELS = ["SERIAL", "LOCAL_SERIAL"] as const;
 
 export interface RequestOptions {
   /** Gives the request up. */
@@ -22,6 +27,14 @@ export interface RunOptions extends RequestOptions {
   readonly pagingState?: string | undefined;
   /** Running it twice does the same as running it once, so it may be repeated. */
   readonly idempotent?: boolean | undefined;
+  /** How many replicas have to answer. */
+  readonly consistency?: Consistency | undefined;
+  /** The level of the conditional part. */
+  readonly serialConsistency?: "SERIAL" | "LOCAL_SERIAL" | undefined;
+  /** The write's timestamp in microseconds since 1970. */
+  readonly timestamp?: bigint | undefined;
+  /** Asks the server to trace the request. */
+  readonly traced?: boolean | undefined;
 }
 
 export interface PageOptions {
@@ -47,8 +60,21 @@ export function pagingBytes(text: unknown): Uint8Array {
   }
 }
 
-/** Writes the paging state and tells the other options as numbers, in the order of the module's exports. */
-export function putOptions(writer: Writer, { timeout = 0, pageSize = 0, pagingState, idempotent = false }: RunOptions): number[] {
-  if (pagingState !== undefined) writer.bytes(pagingBytes(pagingState));
-  return [timeout, pageSize, writer.length, idempotent ? 1 : 0];
+/** Writes timestamp and paging state, and tells the other options as numbers, in the order of the module's exports. */
+export function putOptions(writer: Writer, options: RunOptions): number[] {
+  const { timeout = 0, pageSize = 0, pagingState, timestamp, consistency, serialConsistency } = options;
+  const flags = (options.idempotent ? 1 : 0) | (timestamp === undefined ? 0 : 2) | (options.traced ? 4 : 0)
+    | (levelOf(LEVELS, consistency) << 8) | (levelOf(SERIAL_LEVELS, serialConsistency) << 16);
+  if (timestamp !== undefined) writer.int64(BigInt(timestamp), true);
+  if (pagingState === undefined) return [timeout, pageSize, flags, 0];
+  const state = pagingBytes(pagingState);
+  writer.bytes(state);
+  return [timeout, pageSize, flags, state.length];
+}
+
+/** The place of a level, counted from 1; 0 for none. */
+function levelOf(levels: readonly string[], level: string | undefined): number {
+  const place = level === undefined ? 0 : levels.indexOf(level) + 1;
+  if (level !== undefined && place === 0) throw new CqlError("usage", `no consistency ${level}; there are ${levels.join(", ")}`);
+  return place;
 }

@@ -1,10 +1,10 @@
 // One page of rows. Values are made when they are asked for.
 
 import { CqlError } from "./error.js";
-import { Cells } from "./bytes.js";
-import type { Column, RowsOutput } from "./module.js";
+import { NO_RESULT, type Column, type ResultOutput } from "./module.js";
 import { pagingText } from "./options.js";
 import { Malformed, type Codec, type TypedColumn } from "./values/codec.js";
+import { uuidText } from "./values/texts.js";
 import type { Types } from "./values/types.js";
 
 /** A row, if nothing is known of its columns. */
@@ -13,17 +13,13 @@ export type AnyRow = Record<string, any>;
 /** What `column` gives: a typed array where every value is there and the type has one, else an array. */
 export type ColumnValues = TypedColumn | any[];
 
-const NO_ROWS: RowsOutput = {
-  columns: [], pagingState: undefined, warnings: [], length: 0, table: new Uint32Array(), cells: new Cells(new Uint8Array()),
-};
-
 /** Rows of one page. Values are made when they are asked for, and not kept. */
 export class Result<Row = AnyRow> implements Iterable<Row> {
-  readonly #rows: RowsOutput;
+  readonly #rows: ResultOutput;
   readonly #codecs: readonly Codec[];
 
   /** @internal */
-  constructor(types: Types, rows: RowsOutput = NO_ROWS) {
+  constructor(types: Types, rows: ResultOutput = NO_RESULT) {
     this.#rows = rows;
     this.#codecs = rows.columns.map(({ type }) => types.codec(type));
   }
@@ -52,9 +48,30 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     return this.length > 0 ? this.row(0) : null;
   }
 
-  /** What a conditional statement (`IF ..`) says; true for others. */
-  get applied(): boolean {
-    return this.length === 0 || this.columns[0]?.name !== "[applied]" || this.value(0, 0) === true;
+  /** Whether a conditional statement (`IF ..`) was applied; undefined for others. */
+  get applied(): boolean | undefined {
+    return this.#rows.applied;
+  }
+
+  /** The node that answered. */
+  get host(): string | undefined {
+    return this.#rows.host;
+  }
+
+  /** The shard of that node. */
+  get shard(): number | undefined {
+    return this.#rows.shard;
+  }
+
+  /** How often the request was sent. */
+  get attempts(): number {
+    return this.#rows.attempts;
+  }
+
+  /** The id of the trace that was asked for. */
+  get tracingId(): string | undefined {
+    const id = this.#rows.tracingId;
+    return id && uuidText(id, 0);
   }
 
   /** The value in a row's column, both by their place. */

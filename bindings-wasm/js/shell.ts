@@ -53,6 +53,11 @@ export class Shell {
     });
   }
 
+  /** Asks the module something that it knows. */
+  ask<T>(question: (module: Module) => T): T {
+    return this.#enter(question);
+  }
+
   /** Waits for what others wait for too, as long as one wants to. */
   wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -131,7 +136,7 @@ export class Shell {
         return;
       }
       case "connect":
-        return this.#open(effect.link, effect.host, effect.port);
+        return this.#open(effect);
       case "send": {
         const { link, bytes } = effect;
         const socket = this.#links.get(link);
@@ -152,7 +157,7 @@ export class Shell {
     return error;
   }
 
-  #open(link: number, host: string, port: number): void {
+  #open({ link, host, port, wish }: Extract<Effect, { do: "connect" }>): void {
     const socket = this.#sockets(host, port, {
       opened: () => this.#heard(link, socket, (module) => module.call("link_opened", link)),
       data: (bytes) => this.#heard(link, socket, (module) => module.callWith("feed", bytes, link)),
@@ -161,7 +166,7 @@ export class Shell {
         if (detail) this.#lastFailure = detail;
         module.linkFailed(link, reason);
       }),
-    });
+    }, wish);
     this.#links.set(link, socket);
   }
 

@@ -40,11 +40,21 @@ export class Statement<Params = Values, Row = AnyRow> {
     const writer = new Writer();
     const numbers = putOptions(writer, options);
     putValues(writer, this.markers, this.#codecs, list);
-    const { rows } = await this.#shell.request(
+    const { result } = await this.#shell.request(
       (module) => module.callWith("execute", writer.written, this.#number, list.length, ...numbers),
       { signal: options.signal },
     );
-    return new Result<Row>(this.#types, rows);
+    return new Result<Row>(this.#types, result);
+  }
+
+  /** Writes it as a part of a batch. @internal */
+  putInto(writer: Writer, values: unknown): void {
+    const list = inOrder(this.markers, values ?? []);
+    const encoded = new Writer();
+    putValues(encoded, this.markers, this.#codecs, list);
+    writer.int32(this.#number, true);
+    writer.int32(list.length, true);
+    writer.padded(encoded.written);
   }
 
   /** Runs it and gives the first row; null if there is none. */

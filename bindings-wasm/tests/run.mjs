@@ -165,7 +165,7 @@ test("results say where they come from, and conditional ones whether they were a
   const { nodes } = db.cluster();
   assert.ok(nodes.some(({ address }) => address === second.host), `${second.host}`);
   assert.ok(second.shard < 2, `${second.shard}`);
-  assert.equal((await db.query("SELECT k FROM item WHERE k = 70")).applied, undefined);
+  assert.equal((await db.execute("SELECT k FROM item WHERE k = 70")).applied, undefined);
   await db.close();
 });
 
@@ -175,11 +175,11 @@ test("a batch of prepared statements and texts, with a timestamp", long, async (
   const timestamp = 2n ** 60n;
   await db.batch([[insert, [80, "odd"]], "INSERT INTO item (k, t) VALUES (81, 'text')", [insert, { k: 82, t: null }]], { timestamp, type: "unlogged" });
   await insert.run([80, "older"]);
-  const held = async (k) => (await db.query("SELECT t FROM item WHERE k = ?", [k])).column("t");
+  const held = async (k) => (await db.execute("SELECT t FROM item WHERE k = ?", [k])).column("t");
   assert.deepEqual([await held(80), await held(81)], [["odd"], ["text"]]);
   await rejects(db.batch([[insert, [1]]]), { kind: "encode" });
   await rejects(db.batch(["SELEC"]), { kind: "syntax", retryable: false, attempts: 1 });
-  await rejects(db.query("SELECT k FROM item", [], { consistency: "SOME" }), { kind: "usage" });
+  await rejects(db.execute("SELECT k FROM item", [], { consistency: "SOME" }), { kind: "usage" });
   await db.close();
 });
 
@@ -202,7 +202,7 @@ test("the picture of the cluster: nodes, shards, tablets, where requests went", 
   assert.ok(blob.length > 0 && db.warmStart(10).length === 0);
   await db.close();
   const warm = await open({ keyspace: "shop", warmStart: blob });
-  assert.equal((await warm.query("SELECT k FROM item WHERE k = ?", [1])).length, 1);
+  assert.equal((await warm.execute("SELECT k FROM item WHERE k = ?", [1])).length, 1);
   await warm.close();
 });
 

@@ -11,8 +11,8 @@ export type Sockets = (host: string, port: number, events: SocketEvents, wish?: 
 
 /** The shard that a stream should reach, where the far end goes by the port it comes from. */
 export interface ShardWish {
-  shard: number;
-  of: number;
+  shard?: number;
+  of?: number;
   /** A local port that leads there; hosts that cannot choose one leave it out. */
   localPort?: number;
 }

@@ -174,7 +174,7 @@ function isArrayBuffer(data: unknown): data is ArrayBuffer {
 function withTarget(relay: string, host: string, port: number, wish?: ShardWish) {
   const url = new URL(relay);
   url.searchParams.set("target", host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`);
-  if (wish) {
+  if (wish?.shard !== undefined) {
     url.searchParams.set("shard", `${wish.shard}`);
     url.searchParams.set("of", `${wish.of}`);
   }
