@@ -487,13 +487,11 @@ impl BriefKind {
             ErrorKind::Link(error) => match error {
                 LinkError {
                     kind,
-                    tls: None,
-                    os_code: 0,
+                    more: LinkDetail::None,
                 } => Self::Link(kind),
                 LinkError {
                     kind: LinkErrorKind::Tls,
-                    tls: Some(why),
-                    os_code: 0,
+                    more: LinkDetail::Tls(why),
                 } => Self::Tls(why),
                 _ => return None,
             },
@@ -728,8 +726,16 @@ impl fmt::Display for Quoted<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkError {
     kind: LinkErrorKind,
-    tls: Option<TlsFailure>,
-    os_code: i32,
+    more: LinkDetail,
+}
+
+/// What is known beside the kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LinkDetail {
+    None,
+    Tls(TlsFailure),
+    OsCode(i32),
+    Said(u16, &'static str),
 }
 
 /// The causes a transport can tell apart.
@@ -805,24 +811,31 @@ impl LinkError {
 
     /// An error of this kind.
     pub const fn new(kind: LinkErrorKind) -> Self {
-        Self::with_os_code(kind, 0)
+        let more = LinkDetail::None;
+        Self { kind, more }
     }
 
     /// TLS failed for this reason.
     pub const fn tls(why: TlsFailure) -> Self {
-        Self {
-            tls: Some(why),
-            ..Self::new(LinkErrorKind::Tls)
-        }
+        let more = LinkDetail::Tls(why);
+        let kind = LinkErrorKind::Tls;
+        Self { kind, more }
     }
 
     /// The same with the platform's own error number.
     pub const fn with_os_code(kind: LinkErrorKind, os_code: i32) -> Self {
-        Self {
-            kind,
-            tls: None,
-            os_code,
-        }
+        let more = match os_code {
+            0 => LinkDetail::None,
+            code => LinkDetail::OsCode(code),
+        };
+        Self { kind, more }
+    }
+
+    /// Something between us and the node, such as a relay, said why: a number of its protocol and
+    /// its meaning.
+    pub const fn said(kind: LinkErrorKind, code: u16, meaning: &'static str) -> Self {
+        let more = LinkDetail::Said(code, meaning);
+        Self { kind, more }
     }
 
     /// The kind.
@@ -832,15 +845,25 @@ impl LinkError {
 
     /// Why TLS failed, for [`LinkErrorKind::Tls`] where the transport can tell.
     pub const fn tls_failure(self) -> Option<TlsFailure> {
-        self.tls
+        match self.more {
+            LinkDetail::Tls(why) => Some(why),
+            _ => None,
+        }
     }
 
     /// The platform's own error number, if it gave one.
     pub const fn os_code(self) -> Option<i32> {
-        if self.os_code == 0 {
-            None
-        } else {
-            Some(self.os_code)
+        match self.more {
+            LinkDetail::OsCode(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// What [`Self::said`] was told.
+    pub const fn saying(self) -> Option<(u16, &'static str)> {
+        match self.more {
+            LinkDetail::Said(code, meaning) => Some((code, meaning)),
+            _ => None,
         }
     }
 }
@@ -859,12 +882,11 @@ impl fmt::Display for LinkError {
             LinkErrorKind::ClosedByUs => "closed by this side",
             LinkErrorKind::Other => "link failed",
         })?;
-        if let Some(why) = self.tls {
-            return write!(f, ": {why}");
-        }
-        match self.os_code() {
-            Some(code) => write!(f, " (os error {code})"),
-            None => Ok(()),
+        match self.more {
+            LinkDetail::None => Ok(()),
+            LinkDetail::Tls(why) => write!(f, ": {why}"),
+            LinkDetail::OsCode(code) => write!(f, " (os error {code})"),
+            LinkDetail::Said(code, meaning) => write!(f, ": {meaning} (code {code})"),
         }
     }
 }

@@ -13,11 +13,16 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`tunnel`] | the pure state of one end of a tunnel: bytes in, bytes out; used by all ends |
+//! | [`mux`] | core's `Transport` through a tunnel, over one link of any other transport |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
+pub mod mux;
+mod sync;
 pub mod tunnel;
 
 /// Sub-protocol: one connection, plain bytes.

@@ -114,6 +114,17 @@ impl Reason {
         }
     }
 
+    /// The code by which a WebSocket is closed for this reason: 4000 and the byte.
+    pub const fn close_code(self) -> u16 {
+        CLOSE_CODE_BASE.saturating_add(self as u16)
+    }
+
+    /// The reason of a WebSocket's close code, if it is one of ours.
+    pub fn from_close_code(code: u16) -> Option<Self> {
+        let byte = u8::try_from(code.checked_sub(CLOSE_CODE_BASE)?).ok()?;
+        Some(Self::parse(byte))
+    }
+
     /// In words.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -245,6 +256,9 @@ impl Header {
         Ok(Self { kind, channel, len })
     }
 }
+
+/// The first of the codes that are free for applications.
+const CLOSE_CODE_BASE: u16 = 4000;
 
 /// Most bytes of a target.
 pub const TARGET_MAX: usize = 512;

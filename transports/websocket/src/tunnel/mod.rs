@@ -22,6 +22,9 @@
 //! it is `opened`. A receiver then grants up to its own [`Limits::window`] and returns credit as its
 //! owner reads; what an end holds unread is at most its window for each channel.
 //!
+//! **Signs of life.** A relay answers every `open` at once: by a `close`, or by a credit of 0 and, once
+//! the target has answered, by `opened`. A client that hears nothing takes the tunnel for dead.
+//!
 //! **No deadlock.** Data enters the output only while that is shorter than [`Limits::output_max`];
 //! frames about channels always enter it. Those are few for each channel and message received, so
 //! an end goes on taking input ([`Tunnel::wants_input`]) until its output is twice as long: two
@@ -311,6 +314,15 @@ impl Tunnel {
     /// Takes some of `bytes`, one frame at most, so that owners who go round treat channels alike.
     /// `Ok(None)`: none now; the channel is among the changed ones when that is over.
     pub fn write(&mut self, id: ChannelId, bytes: &[u8]) -> Result<Option<usize>, Reason> {
+        self.write_vectored(id, &[bytes])
+    }
+
+    /// The same from the parts in their order, joined into one frame.
+    pub fn write_vectored(
+        &mut self,
+        id: ChannelId,
+        parts: &[&[u8]],
+    ) -> Result<Option<usize>, Reason> {
         let is_full = self.output.len() >= self.limits.output_max;
         let channel = self.find(id).ok_or(Reason::Abandoned)?;
         if let Some(reason) = channel.reason() {
@@ -320,18 +332,24 @@ impl Tunnel {
             return Err(Reason::Abandoned);
         }
         let credit = usize::try_from(channel.credit).unwrap_or(usize::MAX);
-        let taken = bytes.get(..bytes.len().min(credit).min(DATA_MAX));
-        let taken = taken.filter(|taken| !taken.is_empty() && !is_full);
-        let Some(taken) = taken else {
+        let offered = parts.iter().map(|part| part.len());
+        let offered = offered.fold(0_usize, usize::saturating_add);
+        let len = offered.min(credit).min(DATA_MAX);
+        if len == 0 || is_full {
             channel.is_blocked = true;
             return Ok(None);
-        };
+        }
         // Not more than the credit, which is a u32.
-        let len = u32::try_from(taken.len()).unwrap_or(u32::MAX);
-        channel.credit = channel.credit.saturating_sub(len);
-        self.put(Kind::Data, id, taken.len());
-        self.output.put_slice(taken);
-        Ok(Some(taken.len()))
+        let spent = u32::try_from(len).unwrap_or(u32::MAX);
+        channel.credit = channel.credit.saturating_sub(spent);
+        self.put(Kind::Data, id, len);
+        let mut rest = len;
+        for part in parts {
+            let piece = part.get(..rest.min(part.len())).unwrap_or_default();
+            self.output.put_slice(piece);
+            rest = rest.saturating_sub(piece.len());
+        }
+        Ok(Some(len))
     }
 
     /// No more data will be written; reading goes on.
@@ -479,8 +497,9 @@ impl Tunnel {
                 channel.port = u16::from_le_bytes([low, high]);
             }
             (Kind::Credit, &[a, b, c, d]) => {
-                channel.handle_credit(u32::from_le_bytes([a, b, c, d]))?;
-                if !core::mem::take(&mut channel.is_blocked) {
+                let more = u32::from_le_bytes([a, b, c, d]);
+                channel.handle_credit(more)?;
+                if more == 0 || !core::mem::take(&mut channel.is_blocked) {
                     return Ok(());
                 }
             }
@@ -505,6 +524,9 @@ impl Tunnel {
             self.put_close(id, Reason::TooMany, "");
         } else {
             self.channels.push(Channel::new(id, BytesMut::new()));
+            // Nothing, but at once: a client that hears nothing knows that the tunnel is dead.
+            self.put(Kind::Credit, id, 4);
+            self.output.put_u32_le(0);
             self.openings.push_back(Opening {
                 channel: id,
                 target: String::from(target),

@@ -90,8 +90,9 @@ const FROM_CLIENT: &str = "01 01000000 0700  01 0300 0800  613a\
     03 01000000 0200  6162\
     05 01000000 0000";
 
-/// Opened from port 0xc351, "xyz", closed as reset with "gone", drain.
-const FROM_RELAY: &str = "02 01000000 0200  51c3\
+/// Heard; opened from port 0xc351, "xyz", closed as reset with "gone", drain.
+const FROM_RELAY: &str = "04 01000000 0400  00000000\
+    02 01000000 0200  51c3\
     03 01000000 0300  78797a\
     06 01000000 0500  05 676f6e65\
     07 00000000 0000";
@@ -101,7 +102,8 @@ fn a_client_writes_the_frames_of_the_table() {
     let mut client = Tunnel::client(small());
     let of = NonZeroU16::new(8).unwrap();
     let id = client.open("a:", Wish::Shard { shard: 3, of }).unwrap();
-    assert_eq!(client.write(id, b"ab"), Ok(Some(2)));
+    let parts: [&[u8]; 4] = [b"", b"a", b"", b"b"];
+    assert_eq!(client.write_vectored(id, &parts), Ok(Some(2)));
     client.finish(id);
     client.finish(id);
     assert_eq!(client.write(id, b"c"), Err(Reason::Abandoned));
@@ -417,6 +419,9 @@ fn every_reason_reads_back() {
         let reason = Reason::parse(byte);
         assert!(reason == Reason::Other || reason as u8 == byte);
         assert_ne!(reason, Reason::Lost, "it is never sent");
+        assert_eq!(Reason::from_close_code(reason.close_code()), Some(reason));
         assert!(reason.to_string().len() < 40);
     }
+    assert_eq!(Reason::NotCql.close_code(), 4010);
+    assert_eq!([1006, 3999, 4256].map(Reason::from_close_code), [None; 3]);
 }
