@@ -1,9 +1,13 @@
 // The only file that knows the driver: opens it, runs statements, and tells what it has learned.
 
+/** More tablets than this the page does not draw. */
+const TABLETS_MAX = 512;
+
 export class Driver {
   #db;
-  /** Nodes by host id, in the order of the page. */
-  #order;
+  /** Places of nodes on the page, by host id and by address. */
+  #byId;
+  #byAddress;
   #prepared = new Map();
 
   /** Connects through the relay; the relay logs in, so there is no password here. */
@@ -11,9 +15,8 @@ export class Driver {
     const { connect } = await import("./messina/browser/index.js");
     const db = await connect({
       contactPoints: nodes.map((node) => node.contact),
-      relay: relay?.url,
+      relay: relay?.url && { url: relay.url, protocol: relay.protocol },
       token: relay?.token,
-      routing: "full",
       requestTimeout: 5000,
     });
     return new Driver(db, nodes);
@@ -21,7 +24,8 @@ export class Driver {
 
   constructor(db, nodes) {
     this.#db = db;
-    this.#order = new Map(nodes.map((node, at) => [node.host_id, at]));
+    this.#byId = new Map(nodes.map((node, at) => [node.host_id, at]));
+    this.#byAddress = new Map(nodes.map((node, at) => [node.contact, at]));
   }
 
   /** Runs a text as it is; the answer's rows are arrays in the order of the columns. */
@@ -47,14 +51,43 @@ export class Driver {
     return { time: performance.now() - began, ...this.#place(result) };
   }
 
-  /** Where an answer or an error came from: the node's place on the page, and its shard. */
+  /** Where an answer came from: the node's place on the page, and its shard. */
   #place({ host, shard }) {
-    return { node: this.#order.get(host?.id ?? host), shard: shard ?? undefined };
+    return { node: this.#byAddress.get(host), shard };
   }
 
-  /** What the driver knows of tables' tablets, by `keyspace.table`; undefined if it cannot tell. */
-  view() {
-    return undefined;
+  /** Connections, nodes and what was counted, as the driver sees it. */
+  cluster() {
+    const cluster = this.#db.cluster(TABLETS_MAX);
+    for (const node of cluster.nodes) this.#byAddress.set(node.address, this.#byId.get(node.hostId));
+    return cluster;
+  }
+
+  /** Requests by node and shard of the page, as the driver counted the answers. */
+  counted(cluster) {
+    const counted = Array.from(this.#byId, () => []);
+    for (const node of cluster.nodes) {
+      const place = counted[this.#byId.get(node.hostId)];
+      for (const { shard, count } of node.requests) if (place && shard !== undefined) place[shard] = count;
+    }
+    return counted;
+  }
+
+  /**
+   * What the driver holds of each of a table's `tablets`: version and replicas, or undefined where it has learned
+   * nothing yet.
+   */
+  view(table, tablets, cluster) {
+    const numbers = new Map(cluster.nodes.map((node) => [node.node, this.#byId.get(node.hostId)]));
+    const known = cluster.tables.find((known) => `${known.keyspace}.${known.table}` === table)?.tablets ?? [];
+    return tablets.map(({ last }) => {
+      const token = BigInt(last);
+      const held = known.find((held) => held.first < token && token <= held.last);
+      return held && {
+        version: held.version?.toString(16).padStart(16, "0"),
+        replicas: held.replicas.map(({ node, shard }) => ({ node: numbers.get(node), shard })),
+      };
+    });
   }
 
   close() {

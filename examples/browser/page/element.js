@@ -33,7 +33,7 @@ export const colourOf = (node) => `var(--node-${node % 9})`;
 
 /** A chip that names a replica, or a whole node. */
 export function chip(node, shard, isLeader) {
-  const place = shard === undefined ? `node ${node + 1}` : `node ${node + 1} · shard ${shard}`;
+  const place = shard === undefined ? `node ${node + 1}` : `n${node + 1} · shard ${shard}`;
   const made = element("span", { class: isLeader ? "chip leader" : "chip" }, isLeader ? `★ ${place}` : place);
   if (isLeader) made.append(element("span", { class: "visually-hidden" }, " leads"));
   made.style.setProperty("--node", colourOf(node));

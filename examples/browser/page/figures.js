@@ -19,8 +19,15 @@ export class Figures {
     this.#times.push(time);
   }
 
-  /** Shows the last half second; `total` are the nodes' counters. */
-  show(total) {
+  /** The share of requests that reached the shard the driver meant, by its own count. */
+  #says(cluster) {
+    if (!cluster) return [];
+    const { reached, missed } = cluster;
+    return [element("small", { class: "aside" }, `${percent(reached, reached + missed)} as the driver meant`)];
+  }
+
+  /** Shows the last half second; `total` are the nodes' counters, `cluster` is what the driver says. */
+  show(total, cluster) {
     const now = performance.now();
     const before = this.#windows.at(-1);
     this.#windows.push({ now, ...total });
@@ -39,11 +46,12 @@ export class Figures {
     const [p50, p99] = [at(times, 0.5), at(times, 0.99)];
     if (p50 !== undefined) {
       const of = [...this.#recent].sort((a, b) => a - b);
-      byId("latency").replaceChildren(milliseconds(at(of, 0.5)), element("small", {}, "ms"), element("small", {}, `· ${milliseconds(at(of, 0.99))} ms`));
+      byId("latency").replaceChildren(milliseconds(at(of, 0.5)), element("small", {}, "ms"), element("small", { class: "aside" }, `${milliseconds(at(of, 0.99))} ms`));
       this.#recent = this.#recent.slice(-500);
     }
     this.#sparks.latency.push(p50, p99);
-    say(byId("right"), percent(lately("at_owner_shard"), lately("requests")));
+    const right = percent(lately("at_owner_shard"), lately("requests"));
+    byId("right").replaceChildren(right, ...this.#says(cluster));
     this.#sparks.right.push(share(since("at_owner_shard"), since("requests")));
     say(byId("leader"), percent(lately("at_leader"), lately("needing_leader")));
     this.#sparks.leader.push(share(since("at_leader"), since("needing_leader")));

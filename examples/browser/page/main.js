@@ -1,4 +1,4 @@
-// Puts the page together: asks the local server for the nodes' view twice a second, and the driver for its own.
+// Puts the page together: asks the local server for the nodes' view now and then, and the driver for its own.
 
 import { changeLeader, command, moveTablet, named, settings, state } from "./cluster.js";
 import { Driver } from "./driver.js";
@@ -13,10 +13,13 @@ import { Ring } from "./ring.js";
 import { TabletDetail } from "./tablet.js";
 import { chooseTheme } from "./theme.js";
 
-const EVERY = 500;
+/** Milliseconds between two looks; for some seconds after something was changed they follow each other closely. */
+const [EVERY, CLOSELY, CLOSE] = [500, 80, 4000];
 
 const chosen = { table: "bank.accounts", tablet: 0 };
+/** What was seen last: by the nodes, and by the driver of the chosen table's tablets. */
 let shown = { nodes: [], tablets: [] };
+let held;
 let driver;
 
 chooseTheme();
@@ -37,11 +40,7 @@ async function start() {
     fail(`The driver could not connect: ${error.message}`);
     driver = undefined;
   }
-  const counted = given.nodes.map((node) => Array(node.shards).fill(0));
-  const done = ({ time, node, shard }) => {
-    figures.took(time);
-    if (counted[node]?.[shard] !== undefined) counted[node][shard]++;
-  };
+  const done = ({ time }) => figures.took(time);
   if (driver) {
     const status = byId("status");
     status.textContent = "connected through the relay";
@@ -51,29 +50,36 @@ async function start() {
   }
 
   async function refresh() {
+    clearTimeout(timer);
     try {
       if (!document.hidden) {
         shown = await state(chosen.table);
-        nodes.show(shown.nodes, counted);
-        figures.show(shown.total);
-        const held = driver?.view(chosen.table, shown.tablets);
+        const cluster = driver?.cluster();
+        held = cluster && driver.view(chosen.table, shown.tablets, cluster);
+        nodes.show(shown.nodes, cluster ? driver.counted(cluster) : []);
+        figures.show(shown.total, cluster);
         learning.look(chosen.table, shown, held);
-        draw(ring, detail, held);
+        draw(ring, detail);
         connections();
       }
     } catch (error) {
       fail(`The local server does not answer: ${error.message}`);
     }
-    setTimeout(refresh, EVERY);
+    clearTimeout(timer);
+    timer = setTimeout(refresh, performance.now() < closelyUntil ? CLOSELY : EVERY);
   }
+  lookClosely = () => {
+    closelyUntil = performance.now() + CLOSE;
+    refresh();
+  };
   choose = (at) => {
     chosen.tablet = at;
-    draw(ring, detail, driver?.view(chosen.table, shown.tablets));
+    draw(ring, detail);
   };
   refresh();
 }
 
-function draw(ring, detail, held) {
+function draw(ring, detail) {
   const { tablets } = shown;
   chosen.tablet = Math.min(chosen.tablet, tablets.length - 1);
   const tablet = tablets[chosen.tablet];
@@ -81,18 +87,22 @@ function draw(ring, detail, held) {
   ring.onchoose = choose;
   ring.show(tablets, held, chosen.tablet);
   detail.show(chosen.table, chosen.tablet, tablet, held, held?.[chosen.tablet], [
-    ["Move the tablet", () => act(move)],
-    ...(tablet.leader === null ? [] : [["Change the leader", () => act(lead)]]),
+    ["Move tablet", () => act(move)],
+    ...(tablet.leader === null ? [] : [["Change leader", () => act(lead)]]),
     ["Split", () => act(split)],
     ...(tablets.length > 1 ? [["Merge", () => act(merge)]] : []),
   ]);
 }
 
 let choose = () => {};
+let lookClosely = () => {};
+let closelyUntil = 0;
+let timer;
 
 async function act(what) {
   try {
     note(await what(chosen.table, chosen.tablet, shown.tablets[chosen.tablet]));
+    lookClosely();
   } catch (error) {
     note(error.message, "bad");
   }
@@ -124,6 +134,7 @@ async function power(node, isAlive) {
   try {
     await command({ cmd: isAlive ? "kill" : "start", node });
     note(`Node ${node + 1} was ${isAlive ? "killed" : "started"}`);
+    lookClosely();
   } catch (error) {
     note(error.message, "bad");
   }
@@ -133,7 +144,10 @@ async function power(node, isAlive) {
 function tabs() {
   const choice = (table) => {
     const pick = element("input", { type: "radio", name: "table", value: table, checked: table === chosen.table,
-      onchange: () => Object.assign(chosen, { table, tablet: 0 }) });
+      onchange: () => {
+        Object.assign(chosen, { table, tablet: 0 });
+        lookClosely();
+      } });
     return element("label", {}, pick, table);
   };
   byId("tables").replaceChildren(...TABLES.map(choice));

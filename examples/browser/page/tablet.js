@@ -43,5 +43,5 @@ function nibbles(version, other) {
 function verdict(knows, tablet) {
   return knows.version === tablet.version
     ? element("span", { class: "verdict same" }, "the same")
-    : element("span", { class: "verdict differs" }, "out of date: the next requests will tell");
+    : element("span", { class: "verdict differs" }, "out of date");
 }
