@@ -87,6 +87,11 @@ export class Writer {
     this.#view.setInt32(at, value);
   }
 
+  /** Another one. */
+  fresh(): Writer {
+    return new Writer();
+  }
+
   get written(): Uint8Array {
     return this.#bytes.subarray(0, this.length);
   }

@@ -16,6 +16,9 @@ export { Query } from "./query.js";
 export { Result, type AnyRow, type ColumnValues } from "./result.js";
 export { Statement, type Values } from "./statement.js";
 export type { ValueOptions } from "./values/codec.js";
+export { Duration } from "./values/duration.js";
+export { LocalDate, LocalTime } from "./values/local.js";
+export { Decimal } from "./values/varint.js";
 
 /** Connects: resolves when a node has answered and requests can be made. */
 export const connect = (options: ConnectOptions): Promise<Database> => connectBy(host, options);

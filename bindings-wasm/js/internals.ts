@@ -2,6 +2,7 @@
 
 export { sockets } from "#host";
 export * from "./index.js";
+export { putValues } from "./statement.js";
 export { Cells, Writer } from "./bytes.js";
 export { Module } from "./module.js";
 export { pagingBytes, pagingText } from "./options.js";

@@ -3,6 +3,7 @@
 import { CqlError } from "./error.js";
 import { NO_RESULT, type Column, type ResultOutput } from "./module.js";
 import { pagingText } from "./options.js";
+import { valueOf } from "./values/collections.js";
 import { Malformed, type Codec, type TypedColumn } from "./values/codec.js";
 import { uuidText } from "./values/texts.js";
 import type { Types } from "./values/types.js";
@@ -25,7 +26,7 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
   }
 
   get columns(): readonly Column[] {
-    return this.#rows.columns;
+    return this.#rows.columns.map(({ name }, index) => ({ name, type: this.#codecs[index]!.type }));
   }
 
   /** Number of rows. */
@@ -142,7 +143,6 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     const { table, cells } = this.#rows;
     const { view } = cells;
     const codec = this.#codecs[column]!;
-    const size = codec.size ?? -1;
     const width = this.columns.length;
     const values = new Array(to - from);
     let place = from * width + column;
@@ -150,9 +150,7 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
       for (let row = 0; row < values.length; row++, place += width) {
         const at = table[place]! + 4;
         const length = view.getInt32(at - 4);
-        if (length < 0 || (length === 0 && size > 0)) values[row] = null;
-        else if (size >= 0 && length !== size) throw new Malformed(`${length} bytes`);
-        else values[row] = codec.get(cells, at, at + length);
+        values[row] = length < 0 ? null : length === codec.size ? codec.get(cells, at, at + length) : valueOf(codec, cells, at, at + length);
       }
     } catch (cause) {
       throw this.#malformed(column, cause);

@@ -27,9 +27,9 @@ export class Statement<Params = Values, Row = AnyRow> {
 
   /** @internal */
   constructor(shell: Shell, types: Types, { number, markers }: PreparedOutput) {
-    this.markers = markers;
     this.#number = number;
     this.#codecs = markers.map(({ type }) => types.codec(type));
+    this.markers = markers.map(({ name }, index) => ({ name, type: this.#codecs[index]!.type }));
     this.#shell = shell;
     this.#types = types;
   }

@@ -13,7 +13,7 @@
 //! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
 //! | `message` | how requests and outputs are laid out in memory |
 //! | `settings`, `options`, `input`, `values` | what the shell gives |
-//! | `outbox`, `finished`, `result`, `failure`, `cluster` | what it is told |
+//! | `outbox`, `finished`, `result`, `type_text`, `failure`, `cluster` | what it is told |
 //!
 //! A panic traps. The shell then rejects every pending promise with the text of `panic_message`
 //! and drops the module, so nothing needs to unwind.
@@ -43,4 +43,5 @@ mod settings;
 mod slab;
 mod time;
 mod transport;
+mod type_text;
 mod values;

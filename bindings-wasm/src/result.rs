@@ -8,6 +8,7 @@ use messina_core::wire::response::RawRow;
 
 use crate::message::Effect;
 use crate::outbox::{NONE, Outbox, word};
+use crate::type_text::type_text;
 
 /// What a result has; the attempts stand in the lowest byte.
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl Outbox {
         self.put_word(word(columns.len()));
         for column in columns {
             self.put_text(&column.name);
-            self.put_display(&column.ty);
+            self.put_text(&type_text(&column.ty));
         }
     }
 }

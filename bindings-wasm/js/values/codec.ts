@@ -8,6 +8,10 @@ export interface Codec {
   readonly type: string;
   /** Bytes of every value, where that is fixed. */
   readonly size?: number | undefined;
+  /** Bytes of every element of a vector; undefined where elements carry their lengths. */
+  readonly width?: number | undefined;
+  /** Whether no bytes are a value; elsewhere they read as null. */
+  readonly hasEmpty?: boolean;
   /** Writes a value that is neither null nor undefined. Throws a {@link Misfit}. */
   put(writer: Writer, value: any): void;
   /** Makes the value of the bytes from `at` to `end`. Throws a {@link Malformed}. */

@@ -29,6 +29,7 @@ export const tinyint = integer("tinyint", 8, (length) => new Int8Array(length));
 export const smallint = integer("smallint", 16, (length) => new Int16Array(length));
 export const int: Codec = {
   ...integer("int", 32, (length) => new Int32Array(length)),
+  width: 4,
   get: (cells, at) => cells.view.getInt32(at),
   array: { make: (length) => new Int32Array(length), get: (cells, at) => cells.view.getInt32(at) },
 };
@@ -37,6 +38,7 @@ function floating(type: string, size: number, codec: Pick<Required<Codec>, "arra
   return {
     type,
     size,
+    width: size,
     put(writer, value) {
       if (typeof value !== "number") misfit(value, `${type} takes numbers`);
       codec.write(writer, value);
@@ -61,6 +63,7 @@ export const double = floating("double", 8, {
 export const boolean: Codec = {
   type: "boolean",
   size: 1,
+  width: 1,
   put(writer, value) {
     if (typeof value !== "boolean") misfit(value, "boolean takes true and false");
     writer.int8(value ? 1 : 0);
@@ -93,6 +96,7 @@ export function long(type: string, form: ValueOptions["bigint"]): Codec {
   return {
     type,
     size: 8,
+    width: type === "bigint" ? 8 : undefined,
     put(writer, value) {
       const whole = wholeNumber(value, type);
       if (BigInt.asIntN(64, whole) !== whole) misfit(value, `${type} takes 64-bit integers`);

@@ -40,6 +40,7 @@ function decode(bytes: Uint8Array, at: number, end: number): string {
 
 export const text: Codec = {
   type: "text",
+  hasEmpty: true,
   put(writer, value) {
     if (typeof value !== "string") misfit(value, "text takes strings");
     writer.text(value);
@@ -49,6 +50,7 @@ export const text: Codec = {
 
 export const ascii: Codec = {
   type: "ascii",
+  hasEmpty: true,
   put(writer, value) {
     if (typeof value !== "string" || /[^\0-\x7f]/.test(value)) misfit(value, "ascii takes strings of ASCII");
     writer.text(value);
@@ -68,6 +70,7 @@ export function bytesOf(value: unknown): Uint8Array | undefined {
 export function blob(type: string, form: "copy" | "view" | undefined): Codec {
   return {
     type,
+    hasEmpty: true,
     put(writer, value) {
       writer.bytes(bytesOf(value) ?? misfit(value, `${type} takes a Uint8Array or an ArrayBuffer`));
     },
@@ -83,6 +86,13 @@ const LOW = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte++) {
   HIGH[byte] = "0123456789abcdef".charCodeAt(byte >> 4);
   LOW[byte] = "0123456789abcdef".charCodeAt(byte & 15);
+}
+
+/** The digits of bytes. */
+export function hexOf(bytes: Uint8Array, at: number, end: number): string {
+  let text = "";
+  for (; at < end; at++) text += String.fromCharCode(HIGH[bytes[at]!]!, LOW[bytes[at]!]!);
+  return text;
 }
 
 /** The 36 characters of a uuid. */
@@ -103,10 +113,7 @@ const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 /** The 16 bytes of a uuid's text; undefined if it is none. */
 export function uuidBytes(text: string): Uint8Array | undefined {
   if (!UUID.test(text)) return undefined;
-  const digits = text.replaceAll("-", "");
-  const bytes = new Uint8Array(16);
-  for (let i = 0; i < 16; i++) bytes[i] = parseInt(digits.slice(i * 2, i * 2 + 2), 16);
-  return bytes;
+  return Uint8Array.from(text.replaceAll("-", "").match(/../g)!, (digits) => parseInt(digits, 16));
 }
 
 /** `uuid` and `timeuuid`. */
@@ -114,6 +121,7 @@ export function uuid(type: string): Codec {
   return {
     type,
     size: 16,
+    width: 16,
     put(writer, value) {
       const bytes = typeof value === "string" ? uuidBytes(value) : bytesOf(value);
       if (bytes?.length !== 16) misfit(value, `${type} takes strings like "00112233-4455-6677-8899-aabbccddeeff", or 16 bytes`);

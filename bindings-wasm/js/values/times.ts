@@ -2,6 +2,7 @@
 
 import type { Cells } from "../bytes.js";
 import { Malformed, misfit, type Codec, type ValueOptions } from "./codec.js";
+import { temporal } from "./temporal.js";
 
 /** Milliseconds from 1970 that a `Date` can hold, either way. */
 const DATE_MAX = 8.64e15;
@@ -15,18 +16,19 @@ function millis(cells: Cells, at: number): number {
 }
 
 /** `timestamp`. */
-export function timestamp(form: ValueOptions["timestamp"]): Codec {
+export function timestamp({ timestamp: form, temporal: isTemporal }: ValueOptions): Codec {
   const read = (cells: Cells, at: number) => cells.view.getBigInt64(at);
   return {
     type: "timestamp",
     size: 8,
+    width: 8,
     put(writer, value) {
-      const time = value instanceof Date ? value.getTime() : value;
+      const time = value instanceof Date ? value.getTime() : value.epochMilliseconds ?? value;
       if (typeof time === "bigint" && BigInt.asIntN(64, time) === time) writer.int64(time);
       else if (typeof time === "number" && Number.isSafeInteger(time)) writer.int64(BigInt(time));
       else misfit(value, "timestamp takes a valid Date, or milliseconds since 1970");
     },
-    get: form === "bigint" ? read : form === "number" ? millis : (cells, at) => new Date(millis(cells, at)),
+    get: isTemporal ? (cells, at) => temporal("Instant").fromEpochMilliseconds(millis(cells, at)) : form === "bigint" ? read : form === "number" ? millis : (cells, at) => new Date(millis(cells, at)),
     array: form === "bigint"
       ? { make: (length) => new BigInt64Array(length), get: read }
       : { make: (length) => new Float64Array(length), get: millis },
