@@ -1,7 +1,7 @@
 // One instance of the WebAssembly module: calls in, outputs out.
 //
 // Knows the layout of `src/message.rs` and nothing of sockets or promises. A trap comes out as a
-// CqlError with the text of the panic; after it the instance must not be called again.
+// CqlError, with the text of the panic where the module keeps texts; after it the instance must not be called again.
 
 import { Cells, Writer } from "./bytes.js";
 import { CqlError, type CqlErrorKind } from "./error.js";

@@ -19,6 +19,8 @@ use crate::simulation;
 pub(crate) struct Options {
     pub(crate) no_install: bool,
     pub(crate) quick: bool,
+    /// The WASM module with the texts of its panics.
+    pub(crate) messages: bool,
     pub(crate) seeds: u32,
     pub(crate) seed: Option<u64>,
 }
@@ -28,6 +30,7 @@ impl Default for Options {
         Self {
             no_install: false,
             quick: false,
+            messages: false,
             seeds: simulation::SEEDS,
             seed: None,
         }

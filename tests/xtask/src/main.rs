@@ -69,6 +69,9 @@ enum Task {
     },
     /// Build for WASM, print sizes, run under Node.
     Wasm {
+        /// Keep the texts of panics, in a module that is larger than the one that ships.
+        #[arg(long)]
+        messages: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -154,8 +157,11 @@ fn options(task: &Task) -> Options {
             options.seeds = seeds;
             options.seed = seed;
         }
-        Task::Wasm { common }
-        | Task::Package { common }
+        Task::Wasm { messages, common } => {
+            options.no_install = common.no_install;
+            options.messages = messages;
+        }
+        Task::Package { common }
         | Task::Embedded { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }

@@ -4,7 +4,8 @@
 //! add`, for at most two minutes; Debian's compiler with its library sources, building the library itself
 //! (`rustc-web`, `cargo-web`, `rust-web-src`; `-Zbuild-std`, which a stable compiler accepts with
 //! `RUSTC_BOOTSTRAP=1`), linked by the active toolchain's `rust-lld`. Where none of these is there, the
-//! packages are named and the build counts as not run. `MESSINA_TOOLCHAIN=debian` goes straight to the third.
+//! packages are named and the build counts as not run. `MESSINA_TOOLCHAIN=debian` goes straight to the third,
+//! and so does what wants the library itself made small.
 //!
 //! The two compilers differ in version, so the second builds into a target folder of its own.
 
@@ -53,6 +54,14 @@ impl Toolchain {
         Ok(None)
     }
 
+    /// The one that builds the library too, which is how the smallest module is made; else any.
+    pub(crate) fn building_library(context: &Context, target: &str) -> Outcome<Option<Self>> {
+        match debian(context, target)? {
+            Some(toolchain) => Ok(Some(toolchain)),
+            None => Self::for_target(context, target),
+        }
+    }
+
     /// A cargo command that uses this compiler and its target folder.
     pub(crate) fn cargo<'a, const N: usize>(
         &self,
@@ -95,8 +104,10 @@ impl Toolchain {
     }
 }
 
-/// Tries to have every target that the stages need, so that set-up's minutes are seen apart from theirs.
+/// Tries to have every target that the stages need, and the compiler that builds the library, so that set-up's
+/// minutes are seen apart from theirs.
 pub(crate) fn add_targets(context: &Context, targets: &[&str]) {
+    system::install(context, &DEBIAN_PACKAGES);
     for target in targets {
         if !is_installed(context, target) {
             add_by_rustup(context, target);

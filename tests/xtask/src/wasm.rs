@@ -1,5 +1,9 @@
 //! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, the npm package around it, and
 //! its tests under Node, which print the sizes of both and hold them to the package's own budget.
+//!
+//! The module that ships holds no texts of panics: with Debian's compiler the library is built too, for size, and
+//! a panic is a trap at once. With `--messages`, or by a compiler whose library is built already, a panic tells
+//! what it is, in a module that is larger; nothing holds that one to the budget.
 
 use crate::command::{Outcome, Run};
 use crate::context::Context;
@@ -10,20 +14,24 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const FOLDER: &str = "bindings-wasm";
 
 pub(crate) fn run(context: &Context) -> Outcome {
-    if !package(context)? {
+    let Some(toolchain) = package(context)? else {
         return Ok(());
-    }
+    };
     npm(context, &["run", "check"]).run()?;
-    npm(context, &["test"]).run()
+    let mut test = npm(context, &["test"]);
+    if !is_small(context, &toolchain) {
+        test = test.env("MESSINA_SIZE", "any");
+    }
+    test.run()
 }
 
 /// Builds `bindings-wasm/dist`, as examples need it: without checks and tests.
 pub(crate) fn package_alone(context: &Context) -> Outcome {
-    package(context).map(drop)
+    package(context).map(|_| ())
 }
 
-/// Builds the module and the package around it; `false` after a skip that was noted.
-fn package(context: &Context) -> Outcome<bool> {
+/// Builds the module and the package around it, and tells by what; `None` after a skip that was noted.
+fn package(context: &Context) -> Outcome<Option<Toolchain>> {
     let needed = [
         "Cargo.toml",
         "package-lock.json",
@@ -32,8 +40,8 @@ fn package(context: &Context) -> Outcome<bool> {
     ];
     let needed = needed.map(|name| format!("{FOLDER}/{name}"));
     context.require(&needed.each_ref().map(String::as_str))?;
-    let Some(toolchain) = Toolchain::for_target(context, TARGET)? else {
-        return Ok(false);
+    let Some(toolchain) = Toolchain::building_library(context, TARGET)? else {
+        return Ok(None);
     };
     let package = [
         "--locked",
@@ -52,10 +60,18 @@ fn package(context: &Context) -> Outcome<bool> {
             .args(["--", "-D", "warnings"])
             .run()?;
     }
-    toolchain.cargo(context, ["build"]).args(package).run()?;
+    let mut build = toolchain.cargo(context, ["build"]).args(package);
+    if is_small(context, &toolchain) {
+        build = build
+            .arg(SMALL_LIBRARY)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", TRAPS)
+            // It would take the other's place.
+            .env_remove("RUSTFLAGS");
+    }
+    build.run()?;
     for program in [system::NODE, system::NPM] {
         if !system::need(context, program, "WASM package and its tests under Node")? {
-            return Ok(false);
+            return Ok(None);
         }
     }
     if context.options.no_install {
@@ -68,7 +84,7 @@ fn package(context: &Context) -> Outcome<bool> {
         .join(TARGET)
         .join("wasm/messina_wasm.wasm");
     npm(context, &["run", "build", "--"]).arg(module).run()?;
-    Ok(true)
+    Ok(Some(toolchain))
 }
 
 fn npm<'a>(context: &'a Context, arguments: &[&str]) -> Run<'a> {
@@ -77,3 +93,14 @@ fn npm<'a>(context: &'a Context, arguments: &[&str]) -> Run<'a> {
         .args(["--prefix", FOLDER])
         .args(arguments)
 }
+
+/// Whether this is the build that ships.
+fn is_small(context: &Context, toolchain: &Toolchain) -> bool {
+    matches!(toolchain, Toolchain::Debian { .. }) && !context.options.messages
+}
+
+/// How the library is made, by Debian's compiler.
+const SMALL_LIBRARY: &str = "-Zbuild-std-features=optimize_for_size";
+
+/// A panic is a trap: nothing formats its text, so no text is kept.
+const TRAPS: &str = "-Zunstable-options -Cpanic=immediate-abort";
