@@ -9,6 +9,7 @@ use crate::demo::DemoArguments;
 use crate::failure::Failure;
 use crate::inspect::InspectArguments;
 use crate::query::QueryArguments;
+use crate::relay::RelayArguments;
 use crate::route::RouteArguments;
 use crate::sim::SimArguments;
 
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     /// Run a simulated cluster as a server, until Ctrl-C
     #[command(after_help = crate::sim::EXAMPLES)]
     Sim(SimArguments),
+    /// Lead WebSockets of browsers and edge functions to nodes, until Ctrl-C
+    #[command(after_help = crate::relay::EXAMPLES)]
+    Relay(Box<RelayArguments>),
     /// Run CQL statements
     #[command(after_help = crate::query::EXAMPLES)]
     Query(QueryArguments),

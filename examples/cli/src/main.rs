@@ -17,6 +17,7 @@ mod inspect;
 mod interrupt;
 mod latency;
 mod query;
+mod relay;
 mod route;
 mod sim;
 mod split;
@@ -65,6 +66,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         match command {
             Command::Demo(arguments) => demo::run(&arguments).await,
             Command::Sim(arguments) => sim::run(&arguments).await.map(|()| ExitCode::SUCCESS),
+            Command::Relay(arguments) => relay::run(*arguments).await.map(|()| ExitCode::SUCCESS),
             Command::Query(arguments) => query::run(arguments).await,
             Command::Route(arguments) => route::run(&arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,
