@@ -20,6 +20,11 @@ export interface ConnectOptions {
   readonly password?: string;
   readonly localDataCenter?: string;
   readonly applicationName?: string;
+  /**
+   * `"single"`, the default: one connection to whichever contact point answers first, which can be asked at once.
+   * `"full"`: all nodes, shards and tablets are learned, and requests go where their data is.
+   */
+  readonly routing?: "single" | "full";
   /** TLS to the nodes: true for the platform's own authorities. */
   readonly tls?: boolean | TlsOptions;
   /** What an earlier connection's `warmStart()` gave. */

@@ -9,7 +9,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use messina_core::Shared;
 use messina_core::cluster::WarmStart;
-use messina_core::config::{Config, PoolSize};
+use messina_core::config::{Config, PoolSize, Routing};
 use messina_core::conn::auth::{Authenticator, PlainAuthenticator};
 use messina_core::conn::framer::FrameLimits;
 use messina_core::drive::{Security, SteeringKind};
@@ -33,17 +33,20 @@ pub(crate) struct Settings {
 /// | `connectTimeout`, `requestTimeout`, `controlTimeout`, `closeTimeout`, `reconnectBase`, `reconnectMax`, `refreshInterval`, `heartbeatInterval`, `heartbeatTimeout` | milliseconds |
 /// | `consistency`, `serialConsistency` | a level by its CQL name |
 /// | `pageSize` | rows, 0 for everything at once |
-/// | `protocol` | `3`, `4` or `5` |
+/// | `protocol` | `3` or `4` |
 /// | `timestamps`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
 /// | `connectionsPerShard`, `connectionsPerNode`, `inFlight`, `waiting` | a number |
 /// | `frameMax`, `requestMax`, `tabletBytes`, `statements` | a number |
+/// | `routing` | `single` (one connection) or `full`; see [`Routing`] |
 /// | `steering` | how the shell reaches a wished shard: `none`, `port` (it binds source ports), `shard` (it passes the wish on) |
+/// | `relay` | `mux` or `cql`: links lead through a relay, which takes wishes for shards |
 /// | `tls` | whether the links are encrypted, which decides the shard-aware port |
 /// | `warmStart` | the bytes that an earlier session saved |
 pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     let mut config = Config::server();
     // Bytes come in chunks of the shell's choosing; a buffer is only needed for parts of frames.
     config.limits.read_chunk = READ_CHUNK;
+    config.routing = Routing::Single;
     let mut settings = Settings {
         config,
         steering: SteeringKind::None,
@@ -124,7 +127,9 @@ impl Settings {
             "lazyShards" => put(&mut config.pool.lazy_shards, number(value)),
             "connectionsPerShard" => put(&mut config.pool.size, some(value, PoolSize::PerShard)),
             "connectionsPerNode" => put(&mut config.pool.size, some(value, PoolSize::PerHost)),
+            "routing" => put(&mut config.routing, routing(value)),
             "steering" => put(&mut self.steering, steering(value)),
+            "relay" => put(&mut self.steering, relay(value)),
             "tls" => {
                 let security = number(value).map(|on| match on {
                     true => Security::Tls,
@@ -159,7 +164,14 @@ fn version(value: &str) -> Option<ProtocolVersion> {
     match value {
         "3" => Some(ProtocolVersion::V3),
         "4" => Some(ProtocolVersion::V4),
-        "5" => Some(ProtocolVersion::V5),
+        _ => None,
+    }
+}
+
+fn routing(value: &str) -> Option<Routing> {
+    match value {
+        "single" => Some(Routing::Single),
+        "full" => Some(Routing::MOST).filter(|most| *most == Routing::Full),
         _ => None,
     }
 }
@@ -171,6 +183,10 @@ fn steering(value: &str) -> Option<SteeringKind> {
         "shard" => Some(SteeringKind::BestEffortShard),
         _ => None,
     }
+}
+
+fn relay(value: &str) -> Option<SteeringKind> {
+    matches!(value, "cql" | "mux").then_some(SteeringKind::BestEffortShard)
 }
 
 fn take<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Error> {

@@ -41,7 +41,7 @@ function loaded(path) {
 }
 
 /** @param {object} [options] */
-const open = (options) => connect({ contactPoints: [cluster.contact], ...options });
+const open = (options) => connect({ contactPoints: [cluster.contact], routing: "full", ...options });
 
 /** Sockets that pass on what came in pieces of `length` bytes. */
 const splitting = (length) => (host, port, events) =>

@@ -27,6 +27,34 @@ pub use client_routes::ClientRoutes;
 /// The port of plain CQL.
 pub const DEFAULT_PORT: u16 = 9042;
 
+/// Whether this build can know more of a cluster than one connection.
+pub(crate) const HAS_TOPOLOGY: bool = cfg!(any(test, feature = "topology"));
+
+/// How much of the cluster a session knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Routing {
+    /// All nodes, their shards and tablets, the schema: requests go where their data is. Needs
+    /// feature `topology`.
+    Full,
+    /// One connection, to whichever contact point answers first; when it ends the contact points
+    /// are tried again. No system table is read and no event heard, so the first request can be
+    /// sent as soon as the handshake is over, and little memory is needed. The node passes requests
+    /// on to those that hold the data, which costs them a hop; [`Config::policy`],
+    /// [`Config::pool`] and [`Config::host_filter`] mean nothing. After a change of the schema
+    /// nobody waits for the other nodes.
+    Single,
+}
+
+impl Routing {
+    /// All that this build can do.
+    pub const MOST: Self = if HAS_TOPOLOGY {
+        Self::Full
+    } else {
+        Self::Single
+    };
+}
+
 /// How a session behaves. [`Config::server`] and [`Config::mcu`] are the two presets.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -54,6 +82,8 @@ pub struct Config {
     pub page_size: Option<i32>,
     /// Whether writes carry a timestamp made here; only where there is a wall clock.
     pub client_timestamps: bool,
+    /// How much of the cluster to know.
+    pub routing: Routing,
     /// Which nodes to prefer.
     pub policy: Policy,
     /// A policy of the user's own that changes what `policy` plans.
@@ -99,6 +129,7 @@ impl Config {
             serial_consistency: SerialConsistency::LocalSerial,
             page_size: Some(5000),
             client_timestamps: true,
+            routing: Routing::MOST,
             policy: Policy::default(),
             #[cfg(feature = "targeting")]
             custom_policy: None,
@@ -167,6 +198,10 @@ impl Config {
         let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
         if zero || timeouts.reconnect_base > timeouts.reconnect_max {
             let text = "timeouts and heartbeats must not be zero, nor base above maximum";
+            return Err(Error::with_text(kind, text));
+        }
+        if self.routing == Routing::Full && !HAS_TOPOLOGY {
+            let text = "this build knows one connection only";
             return Err(Error::with_text(kind, text));
         }
         if self.limits.connection.in_flight == 0 {

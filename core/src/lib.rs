@@ -51,6 +51,8 @@ pub use sync::Shared;
 pub const FEATURES: &[&str] = &[
     #[cfg(feature = "std")]
     "std",
+    #[cfg(feature = "topology")]
+    "topology",
     #[cfg(feature = "tracing")]
     "tracing",
     #[cfg(feature = "test-util")]

@@ -17,6 +17,7 @@ use super::{ConnectionId, LookupId};
 use crate::error::{
     Error, ErrorKind, LinkError, LinkErrorKind, PeerIncompatible, PeerMisbehaved, TimeoutKind,
 };
+use crate::rng::SmallRng;
 use crate::target::{Endpoint, Name, Resolved};
 use crate::time::Instant;
 use crate::wire::response::ErrorCode;
@@ -159,6 +160,19 @@ impl Contact {
         is_final
     }
 
+    /// An attempt ended without having told anything of the node: it is made anew at once.
+    pub(super) fn try_again(&mut self, id: ConnectionId, now: Instant) {
+        if let Some(endpoint) = self.dialing.remove(&id) {
+            self.queue.push_front(Candidate::Ready(endpoint));
+            self.next_at = now;
+        }
+    }
+
+    /// The attempts under way.
+    pub(super) fn attempts(&self) -> Vec<ConnectionId> {
+        self.dialing.keys().copied().collect()
+    }
+
     /// The adopted connection is of no use: go on with the rest, with fresh time.
     pub(super) fn handle_adopted_failed(&mut self, error: Error, now: Instant) {
         if let Some((_, endpoint)) = self.adopted.take() {
@@ -238,6 +252,15 @@ impl Contact {
         let left = self.deadline.saturating_since(now);
         let candidates = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
         now.saturating_add(left / candidates.saturating_add(1))
+    }
+}
+
+/// Fisher and Yates, from the end.
+pub(super) fn shuffle(points: &mut [Endpoint], rng: &mut SmallRng) {
+    for end in (1..points.len()).rev() {
+        let bound = u64::try_from(end).unwrap_or(u64::MAX).saturating_add(1);
+        let other = usize::try_from(rng.below(bound)).unwrap_or(0);
+        points.swap(end, other);
     }
 }
 

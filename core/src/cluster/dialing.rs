@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::contact::{Contact, ContactStep};
+use super::contact::{Contact, ContactStep, shuffle};
 use super::control::{EVENTS, Role};
 use super::engine::{Engine, Link, Owner, Phase};
 use super::pool::Pool;
@@ -19,12 +19,7 @@ use crate::time::Instant;
 impl Engine {
     pub(super) fn start_contact(&mut self, now: Instant) {
         let mut points = self.config.contact_points.clone();
-        // Fisher and Yates, from the end.
-        for end in (1..points.len()).rev() {
-            let bound = u64::try_from(end).unwrap_or(u64::MAX).saturating_add(1);
-            let other = usize::try_from(self.rng.below(bound)).unwrap_or(0);
-            points.swap(end, other);
-        }
+        shuffle(&mut points, &mut self.rng);
         let parallel = self.config.limits.connecting;
         let timeout = self.config.timeouts.connect;
         self.contact = Some(Contact::new(points, parallel, timeout, now));

@@ -448,7 +448,7 @@ impl Engine {
 
 /// Letters, digits and underscores: all that servers accept, so that a name cannot be anything
 /// else in the statement it is put into.
-fn is_keyspace_name(name: &str) -> bool {
+pub(super) fn is_keyspace_name(name: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.len() <= KEYSPACE_NAME_LEN_MAX && name.chars().all(valid)
 }

@@ -1,6 +1,7 @@
 //! Connections that open, fail and end: whom that concerns.
 
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::ConnectionId;
 use super::contact::is_about_credentials;
@@ -17,7 +18,7 @@ use crate::routing::NodeIdx;
 use crate::time::Instant;
 use crate::wire::request::QueryParameters;
 use crate::wire::response::{Response, ResultBody};
-use crate::wire::{Consistency, Opcode};
+use crate::wire::{Consistency, EncodeError, Opcode, ProtocolVersion};
 
 impl Engine {
     pub(super) fn handle_connected(&mut self, id: ConnectionId, agreed: Agreed, now: Instant) {
@@ -193,10 +194,7 @@ impl Engine {
         let (Some(keyspace), Some(agreed)) = (&self.config.keyspace, version) else {
             return false;
         };
-        // The name was checked: no quote is in it. Quotes keep its capitals.
-        let text = format!("USE \"{keyspace}\"");
-        let parameters = QueryParameters::new(Consistency::One);
-        match query_body(&text, parameters, agreed.version) {
+        match use_keyspace_body(keyspace, agreed.version) {
             Ok(body) => self.ask(id, Purpose::UseKeyspace, Opcode::Query, body),
             // Cannot be: the text is short.
             Err(_) => return false,
@@ -262,4 +260,13 @@ impl Engine {
             self.abandon_readings(now);
         }
     }
+}
+
+/// The question for a keyspace. The name was checked: no quote is in it. Quotes keep its capitals.
+pub(super) fn use_keyspace_body(
+    keyspace: &str,
+    version: ProtocolVersion,
+) -> Result<Vec<u8>, EncodeError> {
+    let text = format!("USE \"{keyspace}\"");
+    query_body(&text, QueryParameters::new(Consistency::One), version)
 }

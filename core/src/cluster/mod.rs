@@ -24,6 +24,7 @@ mod landing;
 mod learning;
 mod links;
 mod nodes;
+mod plane;
 mod pool;
 pub mod prepared;
 #[cfg(any(test, feature = "client-routes", feature = "lwt-learning"))]
@@ -33,6 +34,7 @@ mod reconnect;
 mod rows;
 mod schema;
 mod settle;
+mod single;
 mod status;
 mod steering;
 #[cfg(test)]
@@ -60,6 +62,8 @@ pub use client_routes::NodeRoute;
 pub use client_routes::RouteProblem;
 pub use engine::Engine;
 pub use learning::{TabletNews, learn};
+pub(crate) use plane::ControlPlane;
+pub use single::Single;
 pub use status::{Counters, KeyspaceSummary, NodeStatus, Status};
 pub use warm_start::{Sources, WarmStart, save};
 

@@ -17,7 +17,7 @@ use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, check_request_len};
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
-use crate::routing::{Plan, ShardIdx, TableRef, Target, View, plan};
+use crate::routing::{NodeIdx, Plan, ShardIdx, TableRef, Target, View, plan};
 use crate::sync::Shared;
 use crate::wire::response::{Extras, ServerError};
 use crate::wire::{Opcode, Reader};
@@ -30,6 +30,9 @@ impl Outgoing<'_> {
 
     /// The same with a view that the caller holds.
     pub(super) fn plan_in(&self, view: &View, skip: usize) -> Plan {
+        if self.hub.is_single() {
+            return Plan::only(NodeIdx::FIRST);
+        }
         #[cfg(feature = "targeting")]
         if let Some(plan) = self.aimed_plan(view, skip) {
             return plan;

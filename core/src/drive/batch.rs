@@ -290,8 +290,11 @@ impl Session {
     /// Fails without sending anything if the batch is longer than
     /// [`request_len_max`](crate::conn::ConnectionLimits::request_len_max).
     pub async fn batch(&self, batch: &Batch) -> Result<QueryResult, Error> {
-        let located = self.hub().view().with(|view| batch.locate(view));
-        let (table, token) = located.map_err(|_| key_too_long())?;
+        let (mut table, mut token) = (None, None);
+        if !self.hub().is_single() {
+            let located = self.hub().view().with(|view| batch.locate(view));
+            (table, token) = located.map_err(|_| key_too_long())?;
+        }
         let content = Content::Batch(batch);
         let request = Outgoing::new(self.hub(), content, &batch.options, table, token, None);
         let ran = request.run().await?;

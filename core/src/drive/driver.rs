@@ -17,10 +17,10 @@ use super::inbox::Report;
 use super::session::Session;
 use super::tally::ShardTally;
 use super::transport::{Clock, Timer, Transport};
-use crate::cluster::{Assignment, ConnectionId, Engine, Input, LookupId, Output, QuestionId};
-use crate::config::Config;
+use crate::cluster::{Assignment, ConnectionId, ControlPlane, Input, LookupId, Output, QuestionId};
+use crate::config::{Config, Routing};
 use crate::conn::RequestHead;
-use crate::conn::extensions::key;
+use crate::conn::extensions::{TabletsRouting, key};
 use crate::conn::negotiate::HandshakeConfig;
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::rng::SmallRng;
@@ -46,7 +46,7 @@ pub fn start<T: Transport>(
     // It is of no use once it was read.
     let warm_start = config.warm_start.take();
     let config = Shared::new(config);
-    let mut engine = Engine::with_warm_start(
+    let mut engine = ControlPlane::new(
         Shared::clone(&config),
         transport.steering(),
         transport.security(),
@@ -86,7 +86,7 @@ pub fn start<T: Transport>(
 pub struct Driver<T: Transport> {
     transport: T,
     hub: Shared<Hub>,
-    engine: Engine,
+    engine: ControlPlane,
     handshake: HandshakeConfig,
     timer: T::Timer,
     armed: Instant,
@@ -408,7 +408,11 @@ fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
     let mut handshake = HandshakeConfig::new(config.protocol);
     handshake.compression = config.compression;
     handshake.authenticator.clone_from(&config.authenticator);
-    handshake.tablets_max = config.tablets_max;
+    handshake.tablets_max = match config.routing {
+        Routing::Full => config.tablets_max,
+        // Nothing is routed by what they tell.
+        Routing::Single => TabletsRouting::Off,
+    };
     let mut option = |name: &str, value: &str| {
         handshake.startup_options.push((name.into(), value.into()));
     };

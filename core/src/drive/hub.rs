@@ -12,8 +12,8 @@ use super::life::{Life, Settling};
 use super::pools::Pools;
 use super::transport::Clock;
 use crate::cluster::prepared::{PreparedCache, PreparedStatement};
-use crate::cluster::{Engine, Status as Summary, learn};
-use crate::config::Config;
+use crate::cluster::{ControlPlane, Status as Summary, learn};
+use crate::config::{Config, HAS_TOPOLOGY, Routing};
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::rng::mix;
 use crate::routing::{LearnedTablet, PayloadError, TableRef, TabletStore, Target, View};
@@ -41,7 +41,7 @@ impl Hub {
     pub(super) fn new(
         config: Shared<Config>,
         clock: Shared<dyn Clock>,
-        engine: &Engine,
+        engine: &ControlPlane,
         seed: u64,
     ) -> Self {
         let inbox = Inbox::new(config.limits.inbox);
@@ -66,6 +66,11 @@ impl Hub {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether one connection is all there is.
+    pub(crate) fn is_single(&self) -> bool {
+        !HAS_TOPOLOGY || self.config.routing == Routing::Single
     }
 
     pub(crate) const fn clock(&self) -> &Shared<dyn Clock> {
@@ -157,6 +162,9 @@ impl Hub {
 
     /// Stores the tablet of an answer to a statement on this table.
     pub(crate) fn learn(&self, table: TableRef, read: Result<LearnedTablet, PayloadError>) {
+        if self.is_single() {
+            return;
+        }
         let news = self
             .view
             .with(|view| learn(&self.tablets, view, table, read));
@@ -240,7 +248,8 @@ mod tests {
         config.add_contact_points("127.0.0.1").unwrap();
         let config = Shared::new(config);
         let (none, plain) = (SteeringKind::None, Security::Plain);
-        let engine = Engine::new(Shared::clone(&config), none, plain, 1, Instant::ZERO);
+        let now = Instant::ZERO;
+        let engine = ControlPlane::new(Shared::clone(&config), none, plain, 1, now, None);
         let clock: Shared<dyn Clock> = Shared::new(Stopped);
         Hub::new(config, clock, &engine, 1)
     }

@@ -12,6 +12,7 @@ use super::hub::Hub;
 use super::statement::StatementOptions;
 use crate::cluster::kind::StatementKind;
 use crate::cluster::prepared::{PreparedStatement, ResultShape};
+use crate::config::HAS_TOPOLOGY;
 use crate::conn::RequestHead;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::error::Error;
@@ -193,7 +194,7 @@ impl Outgoing<'_> {
     /// The version block, where the connection wants one. Drawn when the request is written, so
     /// that a tablet's probe positions are used up by requests that carry them only.
     fn version_block(&self, agreed: &Agreed) -> Option<u8> {
-        (agreed.tablets == TabletsRouting::V2).then(|| {
+        (HAS_TOPOLOGY && agreed.tablets == TabletsRouting::V2).then(|| {
             let RouteRequest { table, token, .. } = self.route;
             self.hub
                 .view()

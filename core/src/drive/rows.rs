@@ -11,6 +11,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::cluster::prepared::{PreparedStatement, ResultShape};
+use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, Body};
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
@@ -81,7 +82,11 @@ impl QueryResult {
         }
         let mut reader = Reader::new(answer.body.as_slice());
         let extras = Extras::parse(answer.flags, &mut reader)?;
-        let tablet = tablet(&extras, agreed);
+        let tablet = if HAS_TOPOLOGY {
+            tablet(&extras, agreed)
+        } else {
+            None
+        };
         let warnings = extras.warnings.iter().map(String::from).collect();
         let tracing_id = extras.trace_id;
         let body = ResultBody::parse(&agreed.dialect(), &mut reader)?;

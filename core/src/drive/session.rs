@@ -267,7 +267,8 @@ impl Session {
     /// Reads and writes must be prepared while there are strongly consistent keyspaces.
     fn must_prepare(&self, text: &str) -> bool {
         let strong = |table: &Table| table.consistency() == KeyspaceConsistency::Strong;
-        StatementKind::of(text).is_data()
+        !self.hub().is_single()
+            && StatementKind::of(text).is_data()
             && self.hub().view().with(|view| view.tables().any(strong))
     }
 
@@ -306,11 +307,14 @@ impl Session {
         page: Option<&'a PagingState>,
     ) -> Result<Outgoing<'a>, Error> {
         let (inner, values) = (prepared.inner(), values.values());
-        let located = self
-            .hub()
-            .view()
-            .with(|view| Ok::<_, KeyError>((inner.table(view), inner.token(view, values)?)));
-        let (table, token) = located.map_err(|_| key_too_long())?;
+        let (mut table, mut token) = (None, None);
+        if !self.hub().is_single() {
+            let located = self.hub().view().with(|view| {
+                (table, token) = (inner.table(view), inner.token(view, values)?);
+                Ok::<_, KeyError>(())
+            });
+            located.map_err(|_| key_too_long())?;
+        }
         let content = Content::Execute {
             statement: inner,
             values,

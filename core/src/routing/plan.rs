@@ -18,6 +18,21 @@ impl Plan {
     /// Targets of one plan.
     pub const TARGETS_MAX: usize = 8;
 
+    /// This node and no other.
+    pub(crate) fn only(node: NodeIdx) -> Self {
+        let target = Target {
+            node,
+            shard: None,
+            reason: Reason::Any,
+        };
+        Self {
+            targets: heapless::Vec::from_iter([target]),
+            source: Source::None,
+            leader: None,
+            listed: 1,
+        }
+    }
+
     /// The targets, best first.
     pub fn targets(&self) -> &[Target] {
         &self.targets

@@ -25,7 +25,7 @@ struct Tablets {
 }
 
 impl TabletStore {
-    pub(super) fn new(bytes_max: usize, topology: Shared<Topology>) -> Self {
+    pub(crate) fn new(bytes_max: usize, topology: Shared<Topology>) -> Self {
         let cache = TabletCache::new(bytes_max);
         Self {
             tablets: Shared::new(Mutex::new(Tablets { cache, topology })),

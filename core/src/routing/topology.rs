@@ -19,6 +19,9 @@ use uuid::Uuid;
 pub struct NodeIdx(u16);
 
 impl NodeIdx {
+    /// The first place, and the only one of a session that knows one node.
+    pub(crate) const FIRST: Self = Self(0);
+
     /// Stands for "no node" where a node is stored in two bytes.
     pub(super) const NONE: u16 = u16::MAX;
 
@@ -202,6 +205,37 @@ impl Topology {
     /// A cluster without nodes.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One node of which nothing else is known, under the index [`NodeIdx::FIRST`].
+    pub(crate) fn of_one(host_id: Uuid, address: SocketAddr) -> Self {
+        let node = Node {
+            idx: NodeIdx::FIRST,
+            host_id,
+            address,
+            dc: DcIdx(0),
+            rack: RackIdx(0),
+            shard_map: None,
+            tokens: Shared::from(Vec::new()),
+            is_up: true,
+            is_enabled: true,
+        };
+        let mut by_host_id = SortedMap::new();
+        by_host_id.insert(host_id, NodeIdx::FIRST);
+        Self {
+            slots: Box::from([Slot::Present(Shared::new(node))]),
+            by_host_id,
+            dcs: Box::from([Dc {
+                name: Box::default(),
+                nodes: 0..1,
+                racks: 0..1,
+            }]),
+            racks: Box::from([Rack {
+                name: Box::default(),
+                nodes: 0..1,
+            }]),
+            order: Box::from([NodeIdx::FIRST]),
+        }
     }
 
     /// The node of an index, unless it left.

@@ -140,6 +140,15 @@ pub struct View {
 }
 
 impl View {
+    /// Nodes without any table.
+    pub(crate) fn of_nodes(topology: Topology) -> Self {
+        Self {
+            topology: Shared::new(topology),
+            schema: Shared::new(Schema::default()),
+            rings: Box::default(),
+        }
+    }
+
     /// The nodes.
     pub fn topology(&self) -> &Topology {
         &self.topology

@@ -17,6 +17,7 @@ export class Driver {
       contactPoints: nodes.map((node) => node.contact),
       relay: relay?.url && { url: relay.url, protocol: relay.protocol },
       token: relay?.token,
+      routing: "full",
       requestTimeout: 5000,
     });
     return new Driver(db, nodes);

@@ -29,10 +29,15 @@ mod tests;
 
 use core::fmt;
 
+use alloc::vec::Vec;
+
 use bytes::Bytes;
 
 use super::engine::Engine;
+use super::prepared::PreparedStatement;
+use crate::config::Config;
 use crate::conn::extensions::Offer;
+use crate::sync::Shared;
 use crate::target::Endpoint;
 use crate::time::Instant;
 
@@ -46,6 +51,16 @@ pub use save::{Sources, save};
 pub struct WarmStart {
     blob: Bytes,
     restore: fn(&mut Engine, &[u8], Instant),
+    recall: fn(&[u8], &Config) -> Option<Recalled>,
+}
+
+/// The part of a blob that serves a session without topology.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    /// What nodes offered, by their endpoints' hashes.
+    pub(super) features: Vec<(u64, Features)>,
+    /// For whoever keeps statements.
+    pub(super) statements: Vec<Shared<PreparedStatement>>,
 }
 
 impl WarmStart {
@@ -54,12 +69,18 @@ impl WarmStart {
         Self {
             blob: blob.into(),
             restore: restore::restore,
+            recall: restore::recall,
         }
     }
 
     /// Gives the engine what the blob knows, if it is of use.
     pub(super) fn restore(&self, engine: &mut Engine, now: Instant) {
         (self.restore)(engine, &self.blob, now);
+    }
+
+    /// What of it serves a session without topology, if it is of use.
+    pub(super) fn recall(&self, config: &Config) -> Option<Recalled> {
+        (self.recall)(&self.blob, config)
     }
 }
 
@@ -104,6 +125,6 @@ impl Features {
 }
 
 /// A contact point, to be compared.
-fn point_hash(point: &Endpoint) -> u64 {
+pub(super) fn point_hash(point: &Endpoint) -> u64 {
     codec::fnv1a(alloc::format!("{point}").as_bytes())
 }

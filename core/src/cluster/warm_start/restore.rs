@@ -4,10 +4,12 @@
 use alloc::vec::Vec;
 
 use super::known::{Known, KnownNode};
+use super::{Recalled, point_hash};
 use crate::cluster::duty::may_contact;
 use crate::cluster::engine::{Engine, Phase};
 use crate::cluster::found::{Found, ScyllaKeyspace, TableRow};
 use crate::cluster::warming::Warm;
+use crate::config::Config;
 use crate::routing::{Host, TableRef};
 use crate::sorted::SortedMap;
 use crate::sync::Shared;
@@ -48,6 +50,19 @@ pub(super) fn restore(engine: &mut Engine, blob: &[u8], now: Instant) {
     engine.is_view_dirty = true;
     engine.phase = Phase::Known;
     engine.warm = Some(warm);
+}
+
+/// Features and statements alone.
+pub(super) fn recall(blob: &[u8], config: &Config) -> Option<Recalled> {
+    let known = Known::read(blob, config)?;
+    let features = known
+        .nodes
+        .iter()
+        .filter_map(|node| Some((point_hash(&node.endpoint), node.features?)));
+    Some(Recalled {
+        features: features.collect(),
+        statements: known.statements.into_iter().map(Shared::new).collect(),
+    })
 }
 
 fn restore_nodes(engine: &mut Engine, port: u16, nodes: Vec<KnownNode>, now: Instant) {

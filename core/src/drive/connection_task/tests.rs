@@ -13,7 +13,7 @@ use super::super::cell::{Standing, Submitted};
 use super::super::tally::Aim;
 use super::super::transport::{Name, Resolved, Security, SteeringKind};
 use super::*;
-use crate::cluster::Engine;
+use crate::cluster::ControlPlane;
 use crate::config::Config;
 use crate::conn::{RequestHead, SlotKey};
 use crate::error::Applied;
@@ -213,12 +213,13 @@ impl Bench {
         change(&mut config, &mut handshake);
         let config = Shared::new(config);
         let now = Instant::ZERO;
-        let engine = Engine::new(
+        let engine = ControlPlane::new(
             Shared::clone(&config),
             SteeringKind::None,
             Security::Plain,
             1,
             now,
+            None,
         );
         let clock: Shared<dyn Clock> = Shared::new(transport.clock());
         let hub = Shared::new(Hub::new(config, clock, &engine, 1));

@@ -12,6 +12,7 @@ mod pools;
 mod routes;
 mod scene;
 mod scripted;
+mod single;
 mod strong;
 mod views;
 mod warm;
