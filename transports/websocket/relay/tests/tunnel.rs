@@ -23,6 +23,7 @@ async fn plain_form_carries_bytes_both_ways() {
         client.send(&bytes).await;
         assert!(client.receive(len).await == bytes, "{len}");
     }
+    drop(client);
     relay.stop().await;
 }
 
@@ -47,6 +48,7 @@ async fn multiplexed_form_carries_many_connections() {
         assert!(client.receive(*id, bytes.len()).await == bytes);
     }
     assert_eq!(relay.metric("channels").await, 20);
+    drop(client);
     relay.stop().await;
 }
 
@@ -69,6 +71,7 @@ async fn each_direction_ends_for_itself() {
         assert_eq!(client.step().await, None);
     }
     assert_eq!(relay.metric("channels").await, 0);
+    drop(client);
     relay.stop().await;
 }
 
@@ -123,6 +126,7 @@ async fn a_wished_shard_is_a_source_port() {
             assert!(port >= 49_152);
         }
     }
+    drop(client);
     relay.stop().await;
 }
 
