@@ -4,6 +4,7 @@ export { sockets } from "#host";
 export * from "./index.js";
 export { putValues } from "./statement.js";
 export { Cells, Writer } from "./bytes.js";
+export { Result as PageResult } from "./result.js";
 export { Module } from "./module.js";
 export { pagingBytes, pagingText } from "./options.js";
 export { pages } from "./pages.js";

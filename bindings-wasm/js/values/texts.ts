@@ -8,26 +8,17 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Texts up to this length are made without the decoder, whose call costs more than they do. */
 const SHORT_MAX = 32;
 
+/** The characters of a short text, by its length. */
+const CHARACTERS = Array.from({ length: SHORT_MAX + 1 }, (_, length) => new Array<number>(length).fill(0));
+
 /** The UTF-8 text from `at` to `end`. */
 export function textAt({ bytes }: Cells, at: number, end: number): string {
   const length = end - at;
-  if (length <= SHORT_MAX) {
-    let text = "";
-    let from = at;
-    // Four at a time: a string of four comes from one call, and ASCII is checked by one comparison.
-    for (; from + 4 <= end; from += 4) {
-      const a = bytes[from]!, b = bytes[from + 1]!, c = bytes[from + 2]!, d = bytes[from + 3]!;
-      if ((a | b | c | d) > 127) return decode(bytes, at, end);
-      text += String.fromCharCode(a, b, c, d);
-    }
-    for (; from < end; from++) {
-      const a = bytes[from]!;
-      if (a > 127) return decode(bytes, at, end);
-      text += String.fromCharCode(a);
-    }
-    return text;
-  }
-  return decode(bytes, at, end);
+  if (length > SHORT_MAX) return decode(bytes, at, end);
+  const characters = CHARACTERS[length]!;
+  let all = 0;
+  for (let i = 0; i < length; i++) all |= characters[i] = bytes[at + i]!;
+  return all > 127 ? decode(bytes, at, end) : String.fromCharCode.apply(null, characters);
 }
 
 function decode(bytes: Uint8Array, at: number, end: number): string {

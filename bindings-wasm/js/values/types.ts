@@ -3,6 +3,7 @@
 // The module writes types as CQL does, and user-defined ones with their fields:
 // `{"keyspace"."name" "field" type "field" type}`, a quotation mark in a name doubled.
 
+import type { Column } from "../module.js";
 import { boolean, double, float, int, long, smallint, tinyint } from "./numbers.js";
 import { map, sequence, tuple, userType, vector } from "./collections.js";
 import { type Codec, type ValueOptions } from "./codec.js";
@@ -15,10 +16,25 @@ import { decimal, varint } from "./varint.js";
 
 const TOKEN = /\s*("(?:[^"]|"")*"|'[^']*'|type 0x\w+|\w+|[<>{},.])/y;
 
+/** What is known of the rows of a result before they come. */
+export interface Shape {
+  readonly columns: readonly Column[];
+  readonly names: readonly string[];
+  readonly codecs: readonly Codec[];
+  /** Makes an empty row: a plain object, with room for the columns. */
+  readonly Row: new () => Record<string, any>;
+}
+
+/** Shapes that are kept by their columns. */
+const SHAPES_MAX = 512;
+
 /** The codecs of one database. */
 export class Types {
   readonly #options: ValueOptions;
   readonly #known = new Map<string, Codec>();
+  /** By what the module told: the same array for a statement as long as its columns do not change. */
+  readonly #shapes = new WeakMap<readonly Column[], Shape>();
+  readonly #shapesByText = new Map<string, Shape>();
 
   constructor(options: ValueOptions = {}) {
     this.#options = options;
@@ -35,6 +51,29 @@ export class Types {
     let codec = this.#known.get(type);
     if (!codec) this.#known.set(type, (codec = this.#parse(type)));
     return codec;
+  }
+
+  /** The shape of rows with these columns. */
+  shape(columns: readonly Column[]): Shape {
+    let shape = this.#shapes.get(columns);
+    if (!shape) {
+      const text = JSON.stringify(columns);
+      shape = this.#shapesByText.get(text) ?? this.#makeShape(columns);
+      if (this.#shapesByText.size >= SHAPES_MAX) this.#shapesByText.clear();
+      this.#shapesByText.set(text, shape);
+      this.#shapes.set(columns, shape);
+    }
+    return shape;
+  }
+
+  #makeShape(columns: readonly Column[]): Shape {
+    const codecs = columns.map(({ type }) => this.codec(type));
+    // As engines keep the names of properties, which makes their use as such faster.
+    const names = columns.map(({ name }) => Object.keys({ [name]: 0 })[0]!);
+    // Engines learn from the first objects of a constructor how much room the others need.
+    const Row = function () {} as unknown as Shape["Row"];
+    Row.prototype = Object.prototype;
+    return { columns: names.map((name, index) => ({ name, type: codecs[index]!.type })), names, codecs, Row };
   }
 
   #parse(type: string): Codec {
