@@ -236,6 +236,8 @@ pub enum ConfigProblem {
     OutOfRange,
     /// Certificates or keys that cannot be used.
     Tls,
+    /// The address of a relay that cannot be used.
+    Relay,
 }
 
 /// The part of an error that needs the heap.
@@ -640,6 +642,7 @@ impl fmt::Display for Summary {
                 ConfigProblem::Keyspace => "not a keyspace name",
                 ConfigProblem::OutOfRange => "a setting is out of its range",
                 ConfigProblem::Tls => "TLS cannot be set up",
+                ConfigProblem::Relay => "the address of a relay cannot be used",
             },
             ErrorKind::Bug => "bug in messina",
         };

@@ -219,10 +219,7 @@ impl<T: Transport> ConnectionTask<T> {
     }
 }
 
-impl<T: Transport> Future for ConnectionTask<T>
-where
-    T::Clock: Unpin,
-{
+impl<T: Transport> Future for ConnectionTask<T> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

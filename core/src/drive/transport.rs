@@ -27,7 +27,7 @@ pub trait Transport {
     /// A timer that can be armed again and again.
     type Timer: Timer + Unpin;
     /// The clock.
-    type Clock: Clock;
+    type Clock: Clock + Unpin;
     /// A connect under way; dropping it abandons the attempt.
     type Connecting: Future<Output = Result<Self::Link, LinkError>> + Unpin;
     /// A look-up under way.

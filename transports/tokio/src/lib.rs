@@ -25,13 +25,13 @@ mod tls;
 mod transport;
 
 pub use builder::{Builder, builder};
-pub use link::TokioLink;
+pub use link::{TokioLink, link_error};
 pub use messina_core::config::Config;
 pub use messina_core::drive::{Batch, Pager, Prepared, QueryResult, Session, Statement};
 pub use messina_core::error::Error;
-pub use spawn::connect;
 #[cfg(feature = "tls")]
 pub use spawn::connect_tls;
+pub use spawn::{connect, connect_through};
 pub use time::{TokioClock, TokioTimer};
 #[cfg(feature = "tls")]
 pub use tls::TlsOptions;

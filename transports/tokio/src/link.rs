@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use bytes::BytesMut;
 use messina_core::drive::Link;
 use messina_core::error::{LinkError, LinkErrorKind};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tokio_rustls::client::TlsStream;
@@ -106,8 +106,37 @@ impl Link for TokioLink {
     }
 }
 
+/// As the byte stream below another protocol.
+impl AsyncRead for TokioLink {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_read(cx, into))
+    }
+}
+
+impl AsyncWrite for TokioLink {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
+
 /// Sorts an I/O error by its cause.
-pub(crate) fn link_error(error: &io::Error) -> LinkError {
+pub fn link_error(error: &io::Error) -> LinkError {
     #[cfg(feature = "tls")]
     if let Some(error) = crate::tls::link_error(error) {
         return error;

@@ -1,7 +1,7 @@
 //! Runs the driver and its connections as tasks of the current runtime.
 
 use messina_core::config::Config;
-use messina_core::drive::{ConnectionTask, Driver, Session, start};
+use messina_core::drive::{ConnectionTask, Driver, Session, Transport, start};
 use messina_core::error::Error;
 use rand_core::UnwrapErr;
 
@@ -12,17 +12,25 @@ use crate::transport::TokioTransport;
 /// Must be called within a runtime. Fails within `Timeouts::connect` when no contact point can be
 /// used, or at once when the configuration cannot work. Dropping the future ends the attempt.
 pub async fn connect(config: Config) -> Result<Session, Error> {
-    connect_by(config, TokioTransport::new()).await
+    connect_through(config, TokioTransport::new()).await
 }
 
 /// The same with every connection under TLS. A name to verify instead of the nodes' addresses is
 /// set as [`Config::server_name`].
 #[cfg(feature = "tls")]
 pub async fn connect_tls(config: Config, options: crate::TlsOptions) -> Result<Session, Error> {
-    connect_by(config, TokioTransport::with_tls(options)?).await
+    connect_through(config, TokioTransport::with_tls(options)?).await
 }
 
-async fn connect_by(config: Config, transport: TokioTransport) -> Result<Session, Error> {
+/// The same through any transport whose tasks may move between threads: a tunnel, for example.
+pub async fn connect_through<T>(config: Config, transport: T) -> Result<Session, Error>
+where
+    T: Transport + Send + Sync + 'static,
+    T::Link: Send,
+    T::Timer: Send,
+    T::Connecting: Send,
+    T::Resolving: Send,
+{
     let mut random = UnwrapErr(getrandom::SysRng);
     let (session, driver) = start(config, transport, &mut random)?;
     tokio::spawn(run(driver));
@@ -30,7 +38,14 @@ async fn connect_by(config: Config, transport: TokioTransport) -> Result<Session
     Ok(session)
 }
 
-async fn run(mut driver: Driver<TokioTransport>) {
+async fn run<T>(mut driver: Driver<T>)
+where
+    T: Transport + Send + Sync + 'static,
+    T::Link: Send,
+    T::Timer: Send,
+    T::Connecting: Send,
+    T::Resolving: Send,
+{
     while let Some(connection) = driver.next_connection().await {
         tokio::spawn(connection);
     }

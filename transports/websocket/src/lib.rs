@@ -14,6 +14,10 @@
 //! |---|---|
 //! | [`tunnel`] | the pure state of one end of a tunnel: bytes in, bytes out; used by all ends |
 //! | [`mux`] | core's `Transport` through a tunnel, over one link of any other transport |
+//! | `tokio` | feature `tokio`: a session through a relay, by tokio-tungstenite |
+//!
+//! Features: `std` (locks for machines with threads), `tokio`, `tls` (`wss://` on tokio, by rustls) and
+//! `webpki-roots` (the public certificate authorities for it).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,6 +27,8 @@ extern crate std;
 
 pub mod mux;
 mod sync;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 pub mod tunnel;
 
 /// Sub-protocol: one connection, plain bytes.

@@ -36,7 +36,8 @@ use messina_core::time::Instant;
 
 use crate::sync::Lock;
 use crate::tunnel::{ChannelId, Limits, Reason, Wish};
-use cell::{Cell, link_error};
+use cell::Cell;
+pub(crate) use cell::link_error as reason_error;
 pub use link::{ChannelLink, Connecting};
 pub use pump::Pump;
 
@@ -178,7 +179,7 @@ fn open(
 ) -> Result<ChannelLink, LinkError> {
     let opened: Result<ChannelId, LinkError> = cell.with(|state| {
         let Some(id) = state.tunnel.open(target, wish) else {
-            return Err(state.ended().unwrap_or(link_error(Reason::TooMany)));
+            return Err(state.ended().unwrap_or(reason_error(Reason::TooMany)));
         };
         state.answer_due.get_or_insert(deadline);
         Ok(id)

@@ -5,11 +5,13 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
+use core::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use messina_core::Shared;
 use messina_core::drive::{Clock, Link, Timer, Transport};
 use messina_core::error::{LinkError, LinkErrorKind};
+use messina_core::time::Instant;
 
 use super::Hub;
 use super::cell::Cell;
@@ -28,6 +30,7 @@ pub struct Pump<T: Transport> {
 struct Carrier<T: Transport> {
     wire: Wire<T>,
     timer: T::Timer,
+    closing_until: Instant,
     buffers: Buffers,
 }
 
@@ -73,6 +76,7 @@ impl<T: Transport> Future for Pump<T> {
         let started = started.into_iter().map(|started| Carrier {
             wire: Wire::Connecting(started.connecting),
             timer: started.timer,
+            closing_until: Instant::ZERO,
             buffers: Buffers::new(started.cell),
         });
         this.carriers.extend(started);
@@ -138,12 +142,21 @@ impl<T: Transport> Carrier<T> {
                 return Poll::Pending;
             }
             let _ = buffers.end(CLOSED_BY_US);
+            let until = clock.now().saturating_add(CLOSE_TIMEOUT);
+            self.timer.arm(Some(until));
+            self.closing_until = until;
             if let Wire::Open(link) = core::mem::replace(&mut self.wire, Wire::Gone) {
                 self.wire = Wire::Closing(link);
             }
         }
         match &mut self.wire {
-            Wire::Closing(link) => link.poll_close(cx).map(drop),
+            Wire::Closing(link) => {
+                let is_late = self.timer.poll_fired(cx).is_ready();
+                if is_late && self.closing_until <= clock.now() {
+                    return Poll::Ready(());
+                }
+                link.poll_close(cx).map(drop)
+            }
             _ => Poll::Ready(()),
         }
     }
@@ -249,6 +262,9 @@ const CLOSED_BY_US: LinkError = LinkError::new(LinkErrorKind::ClosedByUs);
 
 /// WebSocket's own close code for it.
 const PROTOCOL_ERROR: u16 = 1002;
+
+/// How long an orderly close may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Turns of both directions in one poll.
 const TURNS_MAX: usize = 64;
