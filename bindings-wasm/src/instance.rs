@@ -227,10 +227,12 @@ impl Instance {
     }
 
     /// What is known of the cluster, `tablets_max` tablets of each table included; empty before
-    /// the session has begun and after its end.
+    /// the session has begun, after its end, and without topology.
     pub(crate) fn cluster(&mut self, tablets_max: usize) -> &[u8] {
         self.outbox.clear();
-        if let Some(session) = &self.session {
+        if let Some(session) = &self.session
+            && cfg!(feature = "full")
+        {
             let finished = self.shared.finished.borrow();
             self.outbox
                 .put_cluster(session, &finished.tally, tablets_max);

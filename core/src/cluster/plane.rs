@@ -17,9 +17,12 @@ use crate::time::Instant;
 
 /// The control plane of a session.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for a session, and it stays where it is"
+#[cfg_attr(
+    any(test, feature = "topology"),
+    expect(
+        clippy::large_enum_variant,
+        reason = "there is one for a session, and it stays where it is"
+    )
 )]
 pub(crate) enum ControlPlane {
     #[cfg(any(test, feature = "topology"))]

@@ -15,7 +15,7 @@ use super::codec::{flag, items, parse_address, unseal};
 use super::{Features, point_hash};
 use crate::cluster::found::{ClusterFacts, NodeRow};
 use crate::cluster::prepared::PreparedStatement;
-use crate::config::Config;
+use crate::config::{Config, HAS_TOPOLOGY};
 use crate::conn::extensions::ShardAwarePorts;
 use crate::routing::{
     KeyspaceConsistency, KeyspaceSpec, LearnedReplica, LearnedTablet, Partitioner,
@@ -91,10 +91,18 @@ impl Known {
         };
         let port = reader.short("port")?;
         let nodes = items(reader, parse_node)?;
-        let keyspaces = items(reader, parse_keyspace)?;
+        let keyspaces = if HAS_TOPOLOGY {
+            items(reader, parse_keyspace)?
+        } else {
+            items(reader, no_item)?
+        };
         let statements = items(reader, PreparedStatement::parse_saved)?;
         let hosts: Vec<Uuid> = nodes.iter().map(|node| node.row.host_id).collect();
-        let tablets = items(reader, |reader| parse_tablets(reader, &keyspaces, &hosts))?;
+        let tablets = if HAS_TOPOLOGY {
+            items(reader, |reader| parse_tablets(reader, &keyspaces, &hosts))?
+        } else {
+            items(reader, no_item)?
+        };
         Ok(Self {
             protocol,
             points,
@@ -107,6 +115,11 @@ impl Known {
             tablets,
         })
     }
+}
+
+/// Stands for what a build without topology cannot use: such a blob is refused.
+fn no_item<T>(reader: &mut Reader<'_>) -> Result<T, ParseError> {
+    Err(reader.error("topology", ParseErrorKind::OutOfRange))
 }
 
 fn parse_node(reader: &mut Reader<'_>) -> Result<KnownNode, ParseError> {

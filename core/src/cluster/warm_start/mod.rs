@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 use super::engine::Engine;
 use super::prepared::PreparedStatement;
-use crate::config::Config;
+use crate::config::{Config, HAS_TOPOLOGY};
 use crate::conn::extensions::Offer;
 use crate::sync::Shared;
 use crate::target::Endpoint;
@@ -68,7 +68,11 @@ impl WarmStart {
     pub fn new(blob: impl Into<Bytes>) -> Self {
         Self {
             blob: blob.into(),
-            restore: restore::restore,
+            restore: if HAS_TOPOLOGY {
+                restore::restore
+            } else {
+                |_, _, _| {}
+            },
             recall: restore::recall,
         }
     }

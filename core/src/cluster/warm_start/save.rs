@@ -16,7 +16,7 @@ use super::known::{
 use super::{Features, point_hash};
 use crate::cluster::prepared::PreparedStatement;
 use crate::cluster::status::{NodeStatus, Status};
-use crate::config::Config;
+use crate::config::{Config, HAS_TOPOLOGY};
 use crate::conn::extensions::Offer;
 use crate::routing::{
     KeyspaceConsistency, KeyspaceSpec, LearnedTablet, NodeIdx, Partitioner, ReplicationStrategy,
@@ -63,7 +63,7 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
         .view
         .keyspaces()
         // What every node holds for itself is not routed by anything that is known here.
-        .filter(|spec| spec.strategy != ReplicationStrategy::Local)
+        .filter(|spec| HAS_TOPOLOGY && spec.strategy != ReplicationStrategy::Local)
         .map(|spec| (spec, of_keyspace(&tables, &spec.name)))
         .collect();
     let mut body = Vec::new();
@@ -73,14 +73,18 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
         put_node(&mut body, node, sources).ok()?;
     }
     body.put_byte(0);
-    for (spec, tables) in &keyspaces {
+    for (spec, tables) in keyspaces.iter().filter(|_| HAS_TOPOLOGY) {
         body.put_byte(1);
         put_keyspace(&mut body, spec, tables).ok()?;
     }
     body.put_byte(0);
     // Two lists may stay empty.
     let room = len_max.checked_sub(body.len().saturating_add(2))?;
-    let tablets = encoded_tablets(sources.view, &keyspaces, &hosts);
+    let tablets = if HAS_TOPOLOGY {
+        encoded_tablets(sources.view, &keyspaces, &hosts)
+    } else {
+        Vec::new()
+    };
     let mut bill = Bill::default();
     let wanted: usize = tablets.iter().map(|tablet| bill.add(tablet)).sum();
     let room_of_tablets = wanted.min(room / 2);
@@ -90,7 +94,9 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
     }
     body.put_byte(0);
     let room = len_max.saturating_sub(body.len().saturating_add(1));
-    put_tablets(&mut body, tablets, room);
+    if HAS_TOPOLOGY {
+        put_tablets(&mut body, tablets, room);
+    }
     body.put_byte(0);
     Some(body)
 }
