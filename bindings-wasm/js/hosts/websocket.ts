@@ -9,6 +9,9 @@ import type { FailureReason, ShardWish, SocketOptions, Sockets, WebSocketClass }
 /** Bytes that may wait in the host's queue before a send counts as not yet taken. */
 const QUEUED_MAX = 256 << 10;
 
+/** Longest message that is sent; endpoints refuse what is much longer. */
+const MESSAGE_MAX = 256 << 10;
+
 /** Close code for a message of a type that is not accepted. */
 const UNSUPPORTED_DATA = 1003;
 
@@ -72,7 +75,7 @@ class Stream {
     const socket = this.#socket;
     if (!socket || this.#isOver) return;
     try {
-      socket.send(bytes);
+      for (let at = 0; at < bytes.length; at += MESSAGE_MAX) socket.send(bytes.subarray(at, at + MESSAGE_MAX));
     } catch (error) {
       this.#fail("reset", `the WebSocket to ${this.#place()} takes nothing: ${textOf(error)}`);
       return;

@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod embedded;
 mod fuzz;
+mod hosts;
 mod interop;
 mod process_tree;
 mod release;
@@ -67,7 +68,7 @@ enum Task {
         #[arg(long, conflicts_with = "seeds")]
         seed: Option<u64>,
     },
-    /// Build for WASM, print sizes, run under Node.
+    /// Build for WASM, print sizes, run in every JavaScript host.
     Wasm {
         /// Keep the texts of panics, in a module that is larger than the one that ships.
         #[arg(long)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::command::Outcome;
 use crate::context::Context;
-use crate::{targets, toolchain};
+use crate::{hosts, targets, toolchain};
 
 /// A program that a stage calls, and the Debian package that brings it.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,10 @@ pub(crate) const NODE: Program = Program {
 pub(crate) const NPM: Program = Program {
     name: "npm",
     package: "npm",
+};
+pub(crate) const CHROMIUM: Program = Program {
+    name: "chromium",
+    package: "chromium",
 };
 pub(crate) const JAVA: Program = Program {
     name: "java",
@@ -45,7 +49,7 @@ pub(crate) const VALGRIND: Program = Program {
     package: "valgrind",
 };
 
-const ALL: [Program; 7] = [NODE, NPM, JAVA, MAVEN, PYTHON, QEMU_ARM, VALGRIND];
+const ALL: [Program; 8] = [NODE, NPM, CHROMIUM, JAVA, MAVEN, PYTHON, QEMU_ARM, VALGRIND];
 
 /// Built from its package with its own lock file, so that a run means the same tomorrow.
 const CARGO_DENY_VERSION: &str = "0.20.2";
@@ -67,6 +71,7 @@ pub(crate) fn set_up(context: &Context) -> Outcome {
         )?;
     }
     toolchain::add_targets(context, &targets::TARGETS);
+    hosts::fetch(context)?;
     cargo_deny(context).map(|_| ())
 }
 

@@ -1,5 +1,6 @@
-//! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, the npm package around it, and
-//! its tests under Node, which print the sizes of both and hold them to the package's own budget.
+//! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, the npm package around it,
+//! its tests under Node, which print the sizes of both and hold them to the package's own budget, and one suite in
+//! every JavaScript host.
 //!
 //! The module that ships holds no texts of panics: with Debian's compiler the library is built too, for size, and
 //! a panic is a trap at once. With `--messages`, or by a compiler whose library is built already, a panic tells
@@ -7,6 +8,7 @@
 
 use crate::command::{Outcome, Run};
 use crate::context::Context;
+use crate::hosts;
 use crate::system;
 use crate::toolchain::Toolchain;
 
@@ -22,7 +24,8 @@ pub(crate) fn run(context: &Context) -> Outcome {
     if !is_small(context, &toolchain) {
         test = test.env("MESSINA_SIZE", "any");
     }
-    test.run()
+    test.run()?;
+    hosts::run(context)
 }
 
 /// Builds `bindings-wasm/dist`, as examples need it: without checks and tests.

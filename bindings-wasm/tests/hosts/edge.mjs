@@ -1,0 +1,11 @@
+// Runs the suite in Vercel's edge VM, in a process of its own.
+
+import { EdgeVM } from "@edge-runtime/vm";
+import { readFileSync } from "node:fs";
+
+const file = (/** @type {string} */ path) => readFileSync(new URL(path, import.meta.url));
+const compiledModule = new WebAssembly.Module(file("../../dist/messina.wasm"));
+const vm = new EdgeVM({ extend: (context) => Object.assign(context, { compiledModule }) });
+vm.evaluate(`${file("built/edge.js")}`);
+await vm.context.runSuite(JSON.parse(process.argv[2]), (/** @type {string} */ line) => console.log(line));
+process.exit();

@@ -1,0 +1,118 @@
+// Runs the suite in every host: `node main.mjs [--host PART]… [--transport NAME]… [--test NAME]…`.
+//
+// Prints each host's results as node's test runner does, and at the end a table of hosts by version. Fails if
+// a test fails, or if a host ran none.
+
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { bundleAll } from "./bundle.mjs";
+import { HOSTS } from "./runners.mjs";
+import { servers } from "./servers.mjs";
+
+/** Hosts that run at a time. */
+const TOGETHER = 2;
+
+/** A host that takes longer than this hangs. */
+const HOST_MAX_MS = 120_000;
+
+const TYPES = { html: "text/html", js: "text/javascript", wasm: "application/wasm" };
+
+/** The page's files, under the policy that the documentation asks for. */
+function files(/** @type {string} */ path, /** @type {import("node:http").ServerResponse} */ response) {
+  const name = path.slice(1);
+  const type = TYPES[/** @type {keyof typeof TYPES} */ (name.split(".").pop())];
+  // Every browser asks for it.
+  if (name === "favicon.ico") return response.writeHead(204).end(), true;
+  if (!/^[\w-]+\.\w+$/.test(name) || !type) return false;
+  response.setHeader("content-type", type);
+  response.setHeader("content-security-policy",
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ws://127.0.0.1:*");
+  const html = `<!doctype html><title>suite</title><script type="module" src="/page.js"></script>`;
+  const place = type === TYPES.wasm ? "../../dist" : "built";
+  response.end(type === TYPES.html ? html : readFileSync(new URL(`${place}/${name}`, import.meta.url)));
+  return true;
+}
+
+const { values: chosen } = parseArgs({
+  options: {
+    host: { type: "string", multiple: true },
+    transport: { type: "string", multiple: true },
+    test: { type: "string", multiple: true },
+  },
+});
+const isChosen = (/** @type {string} */ name) =>
+  chosen.host?.some((part) => name.toLowerCase().includes(part.toLowerCase())) ?? true;
+
+/** @type {{ name: string, version: string, transport: string, passed: number, failed: string[], ms: number }[]} */
+const reports = [];
+
+/** @param {import("./runners.mjs").Host} host @param {string} transport */
+async function runOne(host, transport) {
+  const version = await host.version();
+  const started = performance.now();
+  /** @type {{ name: string, ms: number, failure?: string }[]} */
+  const results = [];
+  let broken = "";
+  const place = `${host.name} ${version}, ${transport}`;
+  const line = (/** @type {string} */ text) => {
+    try {
+      const result = JSON.parse(text);
+      results.push(result);
+      // At once, since a failure is worth reading before the last host has ended.
+      if (result.failure !== undefined) console.log(`✖ ${place}: ${result.name}\n${result.failure}`);
+    } catch {
+      console.log(`${place}: ${text}`);
+    }
+  };
+  const set = await servers(files);
+  try {
+    await within(HOST_MAX_MS, host.run({ ...set.config, host: `${host.name} ${version}`, transport, canTrust: host.canTrust, only: chosen.test }, line));
+  } catch (error) {
+    broken = error instanceof Error ? `${error.stack}` : String(error);
+  } finally {
+    await set.stop();
+  }
+  const failed = results.filter(({ failure }) => failure !== undefined);
+  const ms = performance.now() - started;
+  const text = [`▶ ${place}`];
+  for (const { name, ms, failure } of results) text.push(`  ${failure === undefined ? "✔" : "✖"} ${name} (${ms.toFixed(1)} ms)`);
+  if (broken) text.push(`  ✖ the host did not run to its end: ${broken}`);
+  if (results.length === 0) text.push("  ✖ no test ran");
+  const failures = [...failed.map(({ name }) => name), ...(broken || results.length === 0 ? ["the host itself"] : [])];
+  const passed = results.length - failed.length;
+  text.push(`ℹ tests ${passed + failures.length}`, `ℹ pass ${passed}`, `ℹ fail ${failures.length}`, "ℹ skipped 0",
+    `ℹ duration_ms ${ms.toFixed(0)}`, "");
+  console.log(text.join("\n"));
+  reports.push({ name: host.name, version, transport, passed, failed: failures, ms });
+}
+
+/** @param {number} ms @param {Promise<void>} promise */
+async function within(ms, promise) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`not at its end after ${ms} ms`)), ms)));
+  await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+await bundleAll();
+const queue = HOSTS.filter(({ name }) => isChosen(name)).flatMap((host) =>
+  host.transports.filter((name) => chosen.transport?.includes(name) ?? true).map((transport) => ({ host, transport })));
+const order = queue.map(({ host, transport }) => `${host.name} ${transport}`);
+await Promise.all(Array.from({ length: TOGETHER }, async () => {
+  for (let next = queue.shift(); next; next = queue.shift()) await runOne(next.host, next.transport);
+}));
+
+reports.sort((a, b) => order.indexOf(`${a.name} ${a.transport}`) - order.indexOf(`${b.name} ${b.transport}`));
+console.log("| host | version | bytes travel by | passed | failed | seconds |");
+console.log("|---|---|---|---:|---:|---:|");
+for (const { name, version, transport, passed, failed, ms } of reports) {
+  console.log(`| ${name} | ${version} | ${transport} | ${passed} | ${failed.length} | ${(ms / 1000).toFixed(1)} |`);
+}
+const sum = (/** @type {(report: typeof reports[0]) => number} */ count) => reports.reduce((total, report) => total + count(report), 0);
+console.log(`\nℹ tests ${sum(({ passed, failed }) => passed + failed.length)}`);
+console.log(`ℹ pass ${sum(({ passed }) => passed)}`);
+console.log(`ℹ fail ${sum(({ failed }) => failed.length)}`);
+console.log("ℹ skipped 0");
+process.exitCode = reports.length === 0 || reports.some(({ failed }) => failed.length > 0) ? 1 : 0;
+// A host that hangs keeps this process otherwise.
+process.exit();

@@ -1,0 +1,46 @@
+// Where the tests run: the package as the host loaded it, and its servers.
+
+import type * as Package from "messina-cql";
+import type { ConnectOptions, Database } from "messina-cql";
+import type { Config } from "./suite.js";
+
+export type Api = typeof Package;
+
+export interface Place {
+  api: Api;
+  config: Config;
+  /** Connects by the transport of this run. */
+  open(options?: Partial<ConnectOptions>): Promise<Database>;
+  /** The options that `open` adds. */
+  base: ConnectOptions;
+  /** Steers the simulated cluster. */
+  sim(command: object): Promise<any>;
+  /** Steers another server. */
+  tell(server: "relay" | "intercept" | "silent", what: object): Promise<any>;
+}
+
+export function place(api: Api, config: Config): Place {
+  const tell = async (server: string, what: object) => {
+    const response = await fetch(`${config.control}/${server}`, { method: "POST", body: JSON.stringify(what) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${server} ${JSON.stringify(what)}: ${text}`);
+    return JSON.parse(text);
+  };
+  const { transport, relay } = config;
+  const by = transport === "tcp" ? {} : { relay: { url: relay.url, protocol: transport }, token: relay.token };
+  const base: ConnectOptions = { contactPoints: config.contact, requestTimeout: 10_000, ...by };
+  return { api, config, base, open: (options) => api.connect({ ...base, ...options }), sim: (command) => tell("sim", command), tell };
+}
+
+/** Names of keyspaces and tables are not used twice. */
+let tables = 0;
+
+/** Makes a table of its own in a keyspace that is there. */
+export async function table(db: Database, columns: string): Promise<string> {
+  await db.execute(
+    "CREATE KEYSPACE IF NOT EXISTS suite WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}",
+  );
+  const name = `suite.t${Date.now()}_${tables++}`;
+  await db.execute(`CREATE TABLE ${name} (${columns})`);
+  return name;
+}
