@@ -15,8 +15,8 @@ export class Driver {
     const { connect } = await import("./messina/browser/index.js");
     const db = await connect({
       contactPoints: nodes.map((node) => node.contact),
-      relay: relay?.url && { url: relay.url, protocol: relay.protocol },
-      token: relay?.token,
+      relay,
+      token: async () => (await fetch("token")).text(),
       routing: "full",
       requestTimeout: 5000,
     });

@@ -1,13 +1,14 @@
 //! One command for the whole picture: a simulated cluster, the relay in front of it, and a page that runs the driver
 //! in the browser and shows where each request went.
 //!
-//! Everything listens on loopback and ends by Ctrl-C.
+//! Everything listens on loopback and ends by Ctrl-C. The page gets no password: the relay logs it in.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command talks to its user")]
 
 mod control;
 mod package;
 mod pages;
+mod relay;
 mod tables;
 
 use core::error::Error;
@@ -16,11 +17,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use messina_sim::node::Options;
+use messina_sim::node::{Credentials, Options};
 use messina_sim::tcp::SimServer;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::pages::Pages;
+
+/// A user whose password only the relay knows.
+const USER: &str = "page";
 
 /// How long requests may still take after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(2);
@@ -62,8 +68,10 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut options = Options::uniform(usize::from(arguments.nodes), arguments.shards);
     (options.port, options.shard_aware_port) = (0, Some(0));
     options.seed = arguments.seed;
+    let password = secret()?;
+    options.auth = Some(Credentials::new(USER, &password));
     let cluster = SimServer::start(options).await?;
-    tables::make(cluster.contacts()).await?;
+    tables::make(cluster.contacts(), USER, &password).await?;
     cluster.handle().reset_stats();
 
     let listener = TcpListener::bind(("127.0.0.1", arguments.port)).await;
@@ -74,13 +82,29 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         )
     })?;
     let address = listener.local_addr()?;
-    let pages = Arc::new(Pages::new(address, cluster.handle(), cluster.contacts()));
+    let login = messina_relay::Credentials::new(USER, &password);
+    let (relay, signer) = relay::bind(&cluster, address, login).await?;
+    let pages = Arc::new(Pages::new(address, &cluster, relay.local_addr()?, signer)?);
     let serving = tokio::spawn(async move { axum::serve(listener, pages::router(pages)).await });
+    let (stop, stopped) = oneshot::channel::<()>();
+    let relaying = tokio::spawn(relay.run(async {
+        // An error says that nobody can tell it any more, which is the end as well.
+        let _ = stopped.await;
+    }));
     println!("open http://{address}/  (Ctrl-C ends)");
     interrupted().await;
     serving.abort();
-    let _ = tokio::time::timeout(GRACE, cluster.stop()).await;
+    drop(stop);
+    let _ = timeout(GRACE, relaying).await;
+    let _ = timeout(GRACE, cluster.stop()).await;
     Ok(())
+}
+
+/// Something that nobody can guess.
+fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(uuid::Uuid::from_bytes(bytes).simple().to_string())
 }
 
 /// Ends at Ctrl-C and, on Unix, when the system asks to terminate.

@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path as Named, Query, Request, State};
+use axum::http::header::InvalidHeaderValue;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use messina_sim::tcp::SimHandle;
+use messina_sim::tcp::{SimHandle, SimServer};
 use serde_json::{Value, json};
 
+use crate::relay::Signer;
 use crate::{control, package, tables};
 
 /// What the handlers share.
@@ -27,11 +29,18 @@ pub(crate) struct Pages {
     /// Names by which a browser may call this server.
     hosts: [String; 2],
     settings: Value,
+    signer: Signer,
     policy: HeaderValue,
 }
 
 impl Pages {
-    pub(crate) fn new(address: SocketAddr, cluster: SimHandle, contacts: &[SocketAddr]) -> Self {
+    pub(crate) fn new(
+        address: SocketAddr,
+        server: &SimServer,
+        relay: SocketAddr,
+        signer: Signer,
+    ) -> Result<Self, InvalidHeaderValue> {
+        let (cluster, contacts) = (server.handle(), server.contacts());
         let port = address.port();
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
         let nodes: Vec<_> = cluster.with(|cluster| {
@@ -50,15 +59,21 @@ impl Pages {
                 })
                 .collect()
         });
-        Self {
+        let policy = format!(
+            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ws://{relay}; \
+             frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+        );
+        Ok(Self {
             cluster,
             hosts,
-            settings: json!({ "nodes": nodes, "keys": tables::KEYS }),
-            policy: HeaderValue::from_static(
-                "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ws://127.0.0.1:*; \
-                 frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-            ),
-        }
+            settings: json!({
+                "nodes": nodes,
+                "relay": format!("ws://{relay}/cql"),
+                "keys": tables::KEYS,
+            }),
+            signer,
+            policy: HeaderValue::try_from(policy)?,
+        })
     }
 }
 
@@ -78,6 +93,7 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
             get(|Named(name): Named<String>| file(package::dist().join("browser"), name)),
         )
         .route("/settings", get(settings))
+        .route("/token", get(token))
         .route("/state", get(state))
         .route("/control", post(command))
         .layer(from_fn_with_state(Arc::clone(&pages), guard))
@@ -110,6 +126,11 @@ async fn guard(State(pages): State<Arc<Pages>>, request: Request, next: Next) ->
 
 async fn settings(State(pages): State<Arc<Pages>>) -> Json<Value> {
     Json(pages.settings.clone())
+}
+
+/// For one WebSocket; a page asks anew for each. Pages of others cannot read the answer.
+async fn token(State(pages): State<Arc<Pages>>) -> String {
+    pages.signer.token()
 }
 
 async fn state(

@@ -40,9 +40,17 @@ const TAGS: [&str; 5] = ["brass", "deck", "new", "rope", "safety"];
 pub(crate) const KEYS: i32 = 200;
 
 /// Creates and fills them.
-pub(crate) async fn make(contacts: &[SocketAddr]) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn make(
+    contacts: &[SocketAddr],
+    user: &str,
+    password: &str,
+) -> Result<(), Box<dyn Error>> {
     let contact = contacts.first().ok_or("no node")?.to_string();
-    let session = messina_tokio::builder().contact(&contact).connect().await?;
+    let session = messina_tokio::builder()
+        .contact(&contact)
+        .user(user, password)
+        .connect()
+        .await?;
     for statement in STATEMENTS {
         session.query(statement, ()).await?;
     }
