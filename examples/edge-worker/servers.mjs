@@ -43,7 +43,7 @@ export async function servers(isRelayed) {
     execFileSync(command(), ["query", "--contact", contact[0], ...STATEMENTS], { stdio: ["ignore", "ignore", "inherit"] });
     if (isRelayed) {
       const token = randomBytes(16).toString("base64url");
-      const relay = await start("relay", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8", "--token", token);
+      const relay = await start("relay", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535", "--log", "warn", "--token", token);
       stops.push(relay.stop);
       Object.assign(variables, { RELAY_URL: `ws://${relay.ready.listen}/cql`, RELAY_TOKEN: token });
     }

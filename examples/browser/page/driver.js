@@ -15,7 +15,7 @@ export class Driver {
     const { connect } = await import("./messina/browser/index.js");
     const db = await connect({
       contactPoints: nodes.map((node) => node.contact),
-      relay,
+      relay: { url: relay, protocol: "cql" },
       token: async () => (await fetch("token")).text(),
       routing: "full",
       requestTimeout: 5000,
