@@ -47,11 +47,11 @@ export interface ConnectOptions {
   /** How sockets are opened; the platform's own by default. */
   readonly sockets?: Sockets;
   /** The compiled module; by default that of the package. */
-  readonly wasm?: WebAssembly.Module;
+  readonly wasm?: WebAssembly.Module | Promise<WebAssembly.Module>;
 }
 
 /** Connects: resolves when a node has answered and requests can be made. */
-export async function connectBy(host: Host, options: ConnectOptions): Promise<Database> {
+export async function connectBy(host: Host, options: ConnectOptions, types = new Types(options.values)): Promise<Database> {
   const { signal, values, sockets, wasm, contactPoints, relay, token, tls, WebSocket, ...rest } = options;
   const named = settings({
     contactPoints: [contactPoints].flat().join(","),
@@ -59,9 +59,8 @@ export async function connectBy(host: Host, options: ConnectOptions): Promise<Da
     ...(tls ? { tls: true } : {}),
     ...rest,
   });
-  const types = new Types(values);
-  const compiled = wasm ?? (await host.loadModule());
-  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)));
+  const compiled = await (wasm ?? host.loadModule());
+  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)), host.guard?.());
   try {
     await shell.request((module) => module.start(named), { signal });
   } catch (error) {

@@ -19,6 +19,7 @@ const PREPARED_MAX = 256;
 
 /** A cluster. */
 export class Database implements AsyncDisposable {
+  static readonly name: string = "Database";
   readonly #shell: Shell;
   readonly #types: Types;
   /** By their text; the one that was used last stands last. */
@@ -101,6 +102,11 @@ export class Database implements AsyncDisposable {
   cluster(tabletsMax = 256): Cluster {
     const cluster = this.#shell.ask((module) => readCluster(module.cluster(tabletsMax)));
     return cluster ?? { reached: 0, missed: 0, connects: 0, prepared: 0, nodes: [], tables: [] };
+  }
+
+  /** Whether it was closed, or has ended by a fault of the module. Broken connections are made anew by themselves. */
+  get isClosed(): boolean {
+    return this.#shell.isOver;
   }
 
   /** Requests under way finish, then every socket is closed. Giving up (`signal`, `timeout`) closes them at once. */

@@ -16,6 +16,7 @@ export type ColumnValues = TypedColumn | any[];
 
 /** Rows of one page. Values are made when they are asked for, and not kept. */
 export class Result<Row = AnyRow> implements Iterable<Row> {
+  static readonly name: string = "Result";
   readonly #rows: ResultOutput;
   readonly #shape: Shape;
 

@@ -20,6 +20,7 @@ interface Pending {
 export class Shell {
   readonly #module: Module;
   readonly #sockets: Sockets;
+  readonly #check: () => void;
   readonly #links = new Map<number, Socket>();
   readonly #pending = new Map<number, Pending>();
   /** What sockets said when they failed last; goes into the text of errors. */
@@ -29,9 +30,11 @@ export class Shell {
   /** Why the shell is of no more use. */
   #end: CqlError | undefined;
 
-  constructor(compiled: WebAssembly.Module, sockets: Sockets) {
+  /** @param check throws where this one must not be used, as in another request of a Worker */
+  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}) {
     this.#module = new Module(compiled);
     this.#sockets = sockets;
+    this.#check = check;
   }
 
   /** Whether requests can still be made. */
@@ -42,6 +45,7 @@ export class Shell {
   /** A request: `begin` calls the module and returns the request's number. */
   request(begin: (module: Module) => number, { signal, timeout }: RequestOptions = {}): Promise<Settled> {
     return new Promise((resolve, reject) => {
+      this.#check();
       if (signal?.aborted) throw aborted(signal, false);
       const number = this.#enter(begin);
       const unlisten = limit({ signal, timeout }, true, (error) => {
@@ -61,6 +65,7 @@ export class Shell {
   /** Waits for what others wait for too, as long as one wants to. */
   wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
     return new Promise((resolve, reject) => {
+      this.#check();
       if (signal?.aborted) throw aborted(signal, false);
       const unlisten = limit({ signal, timeout }, false, reject);
       promise.then(resolve, reject).finally(unlisten);
