@@ -15,8 +15,8 @@ const MESSAGE_MAX = 256 << 10;
 /** A WebSocket's `readyState` while it takes messages. */
 const OPEN = 1;
 
-/** Close code for a message of a type that is not accepted. */
-const UNSUPPORTED_DATA = 1003;
+/** Close code for a message of a type that is not accepted: clients may not send 1003. */
+const UNSUPPORTED_DATA = 4003;
 
 const PROTOCOLS = { mux: "cql.mux.v1", cql: "cql" };
 
