@@ -133,6 +133,6 @@ export class Database implements AsyncDisposable {
       statement.catch(() => this.#prepared.get(text) === statement && this.#prepared.delete(text));
       if (this.#prepared.size > PREPARED_MAX) this.#prepared.delete(this.#prepared.keys().next().value!);
     }
-    return signal || timeout !== undefined ? this.#shell.wait(statement, { signal, timeout }) : statement;
+    return this.#shell.wait(statement, { signal, timeout });
   }
 }

@@ -111,6 +111,16 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     return this.#values(column, 0, this.length) as Values;
   }
 
+  toJSON(): Row[] {
+    return this.rows();
+  }
+
+  /** What Node, Deno and Bun print. */
+  [Symbol.for("nodejs.util.inspect.custom")](): object {
+    const { length, applied, host, shard, pagingState, warnings } = this;
+    return { length, applied, host, shard, pagingState, warnings, rows: this.#objects(0, Math.min(length, 10)) };
+  }
+
   *[Symbol.iterator](): IterableIterator<Row> {
     // In groups: making rows together is faster, and whoever stops early has not paid for all.
     for (let from = 0; from < this.length; from += ROWS_TOGETHER) {
