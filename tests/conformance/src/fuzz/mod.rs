@@ -16,6 +16,7 @@ mod offer;
 mod run;
 mod system_tables;
 mod tablets;
+mod tunnel;
 mod warm_start;
 
 pub use input::Input;
@@ -45,6 +46,8 @@ pub const TARGETS: &[Target] = &[
     tablets::TABLETS,
     cluster::CLUSTER,
     warm_start::WARM_START,
+    tunnel::TUNNEL,
+    tunnel::TUNNEL_PAIR,
 ];
 
 /// Finds a target by its name.
