@@ -34,7 +34,7 @@ pub(crate) struct Settings {
 /// | `consistency`, `serialConsistency` | a level by its CQL name |
 /// | `pageSize` | rows, 0 for everything at once |
 /// | `protocol` | `3` or `4` |
-/// | `timestamps`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
+/// | `timestamps`, `earlyRequests`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
 /// | `connectionsPerShard`, `connectionsPerNode`, `inFlight`, `waiting` | a number |
 /// | `frameMax`, `requestMax`, `tabletBytes`, `statements` | a number |
 /// | `routing` | `single` (one connection) or `full`; see [`Routing`] |
@@ -47,6 +47,7 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     // Bytes come in chunks of the shell's choosing; a buffer is only needed for parts of frames.
     config.limits.read_chunk = READ_CHUNK;
     config.routing = Routing::Single;
+    config.early_requests = true;
     let mut settings = Settings {
         config,
         steering: SteeringKind::None,
@@ -122,6 +123,7 @@ impl Settings {
             }
             "protocol" => put(&mut config.protocol, version(value)),
             "timestamps" => put(&mut config.client_timestamps, number(value)),
+            "earlyRequests" => put(&mut config.early_requests, number(value)),
             "shardAware" => put(&mut config.pool.shard_aware, number(value)),
             "shardAwarePort" => put(&mut config.pool.shard_aware_port, number(value)),
             "lazyShards" => put(&mut config.pool.lazy_shards, number(value)),
