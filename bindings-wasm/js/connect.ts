@@ -25,6 +25,11 @@ export interface ConnectOptions {
    * `"full"`: all nodes, shards and tablets are learned, and requests go where their data is.
    */
   readonly routing?: "single" | "full";
+  /**
+   * With one connection, whether requests are sent beside the login: true, the default, saves a round trip, but then
+   * `connect` resolves before the login is confirmed and a wrong password is the error of the first request.
+   */
+  readonly earlyRequests?: boolean;
   /** TLS to the nodes: true for the platform's own authorities. */
   readonly tls?: boolean | TlsOptions;
   /** What an earlier connection's `warmStart()` gave. */
