@@ -67,7 +67,7 @@ fn package(context: &Context) -> Outcome<Option<Toolchain>> {
     if is_small(context, &toolchain) {
         build = build
             .arg(SMALL_LIBRARY)
-            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", TRAPS)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", SMALL_CODE)
             // It would take the other's place.
             .env_remove("RUSTFLAGS");
     }
@@ -105,5 +105,7 @@ fn is_small(context: &Context, toolchain: &Toolchain) -> bool {
 /// How the library is made, by Debian's compiler.
 const SMALL_LIBRARY: &str = "-Zbuild-std-features=optimize_for_size";
 
-/// A panic is a trap: nothing formats its text, so no text is kept.
-const TRAPS: &str = "-Zunstable-options -Cpanic=immediate-abort";
+/// A panic is a trap: nothing formats its text, so no text is kept. Copies of more than one word are one
+/// instruction, in place of a load and a store for each word.
+const SMALL_CODE: &str = "-Zunstable-options -Cpanic=immediate-abort -Cllvm-args=--max-store-memcpy=1 \
+     -Cllvm-args=--max-store-memmove=1 -Cllvm-args=--max-store-memset=1";
