@@ -20,7 +20,6 @@ interface Pending {
 export class Shell {
   readonly #module: Module;
   readonly #sockets: Sockets;
-  readonly #check: () => void;
   readonly #links = new Map<number, Socket>();
   readonly #pending = new Map<number, Pending>();
   /** What sockets said when they failed last; goes into the text of errors. */
@@ -30,11 +29,9 @@ export class Shell {
   /** Why the shell is of no more use. */
   #end: CqlError | undefined;
 
-  /** @param check throws where this one must not be used, as in another request of a Worker */
-  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}) {
+  constructor(compiled: WebAssembly.Module, sockets: Sockets) {
     this.#module = new Module(compiled);
     this.#sockets = sockets;
-    this.#check = check;
   }
 
   /** Whether requests can still be made. */
@@ -43,17 +40,8 @@ export class Shell {
   }
 
   /** A request: `begin` calls the module and returns the request's number. */
-  async request(begin: (module: Module) => number, options: RequestOptions = {}): Promise<Settled> {
-    try {
-      return await this.#settled(begin, options);
-    } catch (error) {
-      throw traced(error);
-    }
-  }
-
-  #settled(begin: (module: Module) => number, { signal, timeout }: RequestOptions): Promise<Settled> {
+  request(begin: (module: Module) => number, { signal, timeout }: RequestOptions = {}): Promise<Settled> {
     return new Promise((resolve, reject) => {
-      this.#check();
       if (signal?.aborted) throw aborted(signal, false);
       const number = this.#enter(begin);
       const unlisten = limit({ signal, timeout }, true, (error) => {
@@ -71,19 +59,12 @@ export class Shell {
   }
 
   /** Waits for what others wait for too, as long as one wants to. */
-  async wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
-    let unlisten = () => {};
-    try {
-      this.#check();
+  wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
+    return new Promise((resolve, reject) => {
       if (signal?.aborted) throw aborted(signal, false);
-      if (!signal && timeout === undefined) return await promise;
-      const givenUp = new Promise<never>((_, reject) => { unlisten = limit({ signal, timeout }, false, reject); });
-      return await Promise.race([promise, givenUp]);
-    } catch (error) {
-      throw traced(error);
-    } finally {
-      unlisten();
-    }
+      const unlisten = limit({ signal, timeout }, false, reject);
+      promise.then(resolve, reject).finally(unlisten);
+    });
   }
 
   /** Tells the module something that nobody waits for. */
@@ -197,12 +178,6 @@ export class Shell {
 
 function aborted(signal: AbortSignal, applied: boolean): CqlError {
   return new CqlError("aborted", "the request was aborted", { cause: signal.reason, applied });
-}
-
-/** Tells the stack anew: where an error was made there was nothing but this package, here engines know who waits. */
-function traced(error: unknown): unknown {
-  (Error as { captureStackTrace?(error: unknown): void }).captureStackTrace?.(error);
-  return error;
 }
 
 /** Calls `giveUp` when the options say so; the function that is returned ends that. */

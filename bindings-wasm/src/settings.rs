@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::num::NonZeroU16;
-use core::str::FromStr;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -34,7 +33,7 @@ pub(crate) struct Settings {
 /// | `consistency`, `serialConsistency` | a level by its CQL name |
 /// | `pageSize` | rows, 0 for everything at once |
 /// | `protocol` | `3` or `4` |
-/// | `timestamps`, `earlyRequests`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
+/// | `timestamps`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
 /// | `connectionsPerShard`, `connectionsPerNode`, `inFlight`, `waiting` | a number |
 /// | `frameMax`, `requestMax`, `tabletBytes`, `statements` | a number |
 /// | `routing` | `single` (one connection) or `full`; see [`Routing`] |
@@ -47,7 +46,6 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     // Bytes come in chunks of the shell's choosing; a buffer is only needed for parts of frames.
     config.limits.read_chunk = READ_CHUNK;
     config.routing = Routing::Single;
-    config.early_requests = true;
     let mut settings = Settings {
         config,
         steering: SteeringKind::None,
@@ -93,7 +91,7 @@ impl Settings {
             "serverName" => put(&mut config.server_name, Some(Some(value.into()))),
             "localDataCenter" => put(&mut config.policy.preferred_dc, Some(Some(value.into()))),
             "localRack" => put(&mut config.policy.preferred_rack, Some(Some(value.into()))),
-            "failover" => put(&mut config.policy.dc_failover, number(value)),
+            "failover" => put(&mut config.policy.dc_failover, flag(value)),
             "connectTimeout" => put(&mut timeouts.connect, millis(value)),
             "requestTimeout" => put(&mut timeouts.request, millis(value)),
             "controlTimeout" => put(&mut timeouts.control, millis(value)),
@@ -122,18 +120,17 @@ impl Settings {
                 put(&mut config.page_size, rows)
             }
             "protocol" => put(&mut config.protocol, version(value)),
-            "timestamps" => put(&mut config.client_timestamps, number(value)),
-            "earlyRequests" => put(&mut config.early_requests, number(value)),
-            "shardAware" => put(&mut config.pool.shard_aware, number(value)),
-            "shardAwarePort" => put(&mut config.pool.shard_aware_port, number(value)),
-            "lazyShards" => put(&mut config.pool.lazy_shards, number(value)),
+            "timestamps" => put(&mut config.client_timestamps, flag(value)),
+            "shardAware" => put(&mut config.pool.shard_aware, flag(value)),
+            "shardAwarePort" => put(&mut config.pool.shard_aware_port, flag(value)),
+            "lazyShards" => put(&mut config.pool.lazy_shards, flag(value)),
             "connectionsPerShard" => put(&mut config.pool.size, some(value, PoolSize::PerShard)),
             "connectionsPerNode" => put(&mut config.pool.size, some(value, PoolSize::PerHost)),
             "routing" => put(&mut config.routing, routing(value)),
             "steering" => put(&mut self.steering, steering(value)),
             "relay" => put(&mut self.steering, relay(value)),
             "tls" => {
-                let security = number(value).map(|on| match on {
+                let security = flag(value).map(|on| match on {
                     true => Security::Tls,
                     false => Security::Plain,
                 });
@@ -150,8 +147,16 @@ fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-fn number<T: FromStr>(value: &str) -> Option<T> {
-    value.parse().ok()
+fn number<T: TryFrom<u64>>(value: &str) -> Option<T> {
+    T::try_from(value.parse::<u64>().ok()?).ok()
+}
+
+fn flag(value: &str) -> Option<bool> {
+    match value {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
 }
 
 fn millis(value: &str) -> Option<Duration> {
@@ -159,7 +164,7 @@ fn millis(value: &str) -> Option<Duration> {
 }
 
 fn some(value: &str, make: fn(NonZeroU16) -> PoolSize) -> Option<PoolSize> {
-    number(value).map(make)
+    number(value).and_then(NonZeroU16::new).map(make)
 }
 
 fn version(value: &str) -> Option<ProtocolVersion> {

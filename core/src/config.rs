@@ -15,6 +15,7 @@ use crate::conn::ConnectionLimits;
 use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
 use crate::conn::framer::FrameLimits;
+use crate::digits::number;
 use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
 use crate::routing::{HostFilter, Policy, PortRange};
 use crate::sync::Shared;
@@ -101,13 +102,6 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Every other bound.
     pub limits: Limits,
-    /// Whether requests are sent before the login is over: beside AUTH_RESPONSE, or beside STARTUP
-    /// without an authenticator. That saves a round trip before the first request. A node that
-    /// refuses one for that gets it again afterwards; nothing is applied twice, since it has
-    /// refused it. [`Session::ready`](crate::drive::Session::ready) then comes before the login is
-    /// confirmed, and a wrong password is the error of the first requests. Only with
-    /// [`Routing::Single`].
-    pub early_requests: bool,
     /// Whether a connection task that finds output re-queues itself once before writing, so that
     /// callers that are about to submit share the write.
     pub write_deferral: bool,
@@ -146,7 +140,6 @@ impl Config {
             client_routes: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
-            early_requests: false,
             write_deferral: true,
             application_name: None,
             application_version: None,
@@ -390,9 +383,9 @@ fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
         return Ok(Endpoint::Addr(SocketAddr::new(ip, DEFAULT_PORT)));
     }
     let (host, port) = match point.rsplit_once(':') {
-        Some((host, port)) => match port.parse::<NonZeroU16>() {
-            Ok(port) => (host, port.get()),
-            Err(_) => {
+        Some((host, port)) => match number::<u16>(port).filter(|&port| port > 0) {
+            Some(port) => (host, port),
+            None => {
                 return Err(contact_point(&alloc::format!(
                     "{} has no valid port",
                     Quoted(point)

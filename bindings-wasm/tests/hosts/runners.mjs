@@ -68,8 +68,6 @@ async function byRequest(post, config, line) {
     if (config.only && !config.only.includes(name)) continue;
     line(await post("/run", { ...config, only: [name] }));
   }
-  await post("/keep", config);
-  line(await post("/use", config));
 }
 
 /** @type {Host} */
@@ -168,10 +166,7 @@ const chromiumHost = (name, inWorker) => ({
     try {
       const page = await browser.newPage();
       page.on("pageerror", (error) => console.error(`page: ${error.message}`));
-      // Every refused WebSocket makes a line that tests expect.
-      const isNews = (/** @type {import("playwright-core").ConsoleMessage} */ message) =>
-        message.type() === "error" && !message.text().startsWith("WebSocket connection to");
-      page.on("console", (message) => isNews(message) && console.error(`page: ${message.text()}`));
+      page.on("console", (message) => message.type() === "error" && console.error(`page: ${message.text()}`));
       await page.exposeFunction("tell", line);
       await page.goto(`${config.control}/page.html`);
       await page.evaluate(([config, inWorker]) => /** @type {any} */ (globalThis).begin(config, inWorker), [config, inWorker]);

@@ -5,6 +5,7 @@
 //! stagger; the first connection that opens is adopted, the others are given up. If the adopted
 //! one turns out to be useless the rest of the list is tried. Every candidate is tried once.
 
+use crate::gather::Gather;
 use crate::sorted::SortedMap;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -170,7 +171,7 @@ impl Contact {
 
     /// The attempts under way.
     pub(super) fn attempts(&self) -> Vec<ConnectionId> {
-        self.dialing.keys().copied().collect()
+        self.dialing.keys().copied().gather()
     }
 
     /// The adopted connection is of no use: go on with the rest, with fresh time.
@@ -197,7 +198,7 @@ impl Contact {
             self.queue.push_back(Candidate::Unresolved(name, port));
         }
         let dialing = core::mem::take(&mut self.dialing);
-        let ids = dialing.keys().copied().collect();
+        let ids = dialing.keys().copied().gather();
         let candidates = dialing.into_values().map(Candidate::Ready);
         self.queue.extend(candidates);
         ids
@@ -226,7 +227,7 @@ impl Contact {
                 .causes
                 .iter()
                 .map(|(endpoint, _)| format!("{endpoint}"))
-                .collect();
+                .gather();
             return with_place(first.clone(), places.join(", "));
         }
         let place = |(endpoint, cause)| with_place(cause, format!("{endpoint}"));

@@ -12,6 +12,7 @@ use super::engine::{Engine, Link, Owner, Phase};
 use super::pool::Pool;
 use super::warnings::warning;
 use super::{ConnectionId, LookupId, Output};
+use crate::gather::Gather;
 use crate::routing::NodeIdx;
 use crate::target::{Endpoint, Steering, Target};
 use crate::time::Instant;
@@ -62,7 +63,7 @@ impl Engine {
         let error = contact.into_error();
         let is_contact =
             |(id, link): (&ConnectionId, &Link)| (link.owner == Owner::Contact).then_some(*id);
-        let left: Vec<ConnectionId> = self.links.iter().filter_map(is_contact).collect();
+        let left: Vec<ConnectionId> = self.links.iter().filter_map(is_contact).gather();
         for id in left {
             self.close(id, false, now);
         }
@@ -127,7 +128,7 @@ impl Engine {
 
     /// All nodes, beginning after the one that connected last.
     fn turns(&self) -> Vec<NodeIdx> {
-        let mut order: Vec<NodeIdx> = self.pools.keys().copied().collect();
+        let mut order: Vec<NodeIdx> = self.pools.keys().copied().gather();
         let after = |node: &NodeIdx| Some(*node) <= self.turn;
         let start = order.partition_point(after);
         order.rotate_left(start);

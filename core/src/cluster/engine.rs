@@ -5,6 +5,7 @@
 //! number of nodes; only news of tablets, which may be frequent, skip the walk. Iteration order comes
 //! from ids alone, chance from the seed alone.
 
+use crate::gather::Gather;
 use crate::sorted::SortedMap;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -339,11 +340,11 @@ impl Engine {
     fn assignments(&self) -> Vec<Assignment> {
         let assignment = |(&node, pool): (&NodeIdx, &Pool)| Assignment {
             node,
-            connections: pool.open().collect(),
+            connections: pool.open().gather(),
             lazy_shards: pool.lazy_shards(),
         };
         let called = self.pools.iter().filter(|(_, pool)| pool.is_called);
-        called.map(assignment).collect()
+        called.map(assignment).gather()
     }
 
     fn handle_tablet(&mut self, now: Instant, news: TabletNews) {

@@ -10,6 +10,7 @@ use core::num::NonZeroU16;
 use super::pool::{Layout, Member, MemberState, Pool};
 use super::steering::{Blind, NO_PORT_REST, with_port};
 use crate::config::PoolSize;
+use crate::gather::Gather;
 use crate::rng::SmallRng;
 use crate::routing::{ShardIdx, ShardMap};
 use crate::target::{Endpoint, Steering, SteeringKind};
@@ -200,7 +201,7 @@ impl Pool {
             let missing = each.saturating_sub(taken);
             core::iter::repeat_n(shard, usize::from(missing))
         };
-        shards(map).zip(taken).flat_map(missing).collect()
+        shards(map).zip(taken).flat_map(missing).gather()
     }
 
     fn next_steered(

@@ -4,6 +4,7 @@
 //! the column; a node without tokens is a node. Facts: system.local, system.peers and system_schema
 //! of ScyllaDB and Apache Cassandra.
 
+use crate::gather::Gather;
 use crate::sorted::SortedMap;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -304,7 +305,8 @@ fn node_row(
         // Other partitioners have tokens that are no 64-bit numbers; such rings are not routed by.
         tokens: texts(tokens)
             .filter_map(|token| token.parse().ok())
-            .collect(),
+            .gather()
+            .into(),
     })
 }
 

@@ -12,6 +12,7 @@ use super::filling::{CONNECTIONS_MAX, Wish};
 use super::pool::{Layout, Member, MemberState, Pool};
 use super::steering::{Blind, NAT_REST, Steer, TRIES_PER_SHARD};
 use crate::conn::extensions::Agreed;
+use crate::gather::Gather;
 use crate::routing::{ShardIdx, ShardMap};
 use crate::time::Instant;
 
@@ -144,7 +145,7 @@ impl Pool {
         let parked = |(id, member): (&ConnectionId, &Member)| {
             (member.state == MemberState::Parked).then_some(*id)
         };
-        let mut surplus: Vec<ConnectionId> = self.members.iter().filter_map(parked).collect();
+        let mut surplus: Vec<ConnectionId> = self.members.iter().filter_map(parked).gather();
         let Some((map, _)) = self.per_shard() else {
             self.close_all(surplus, close);
             return;

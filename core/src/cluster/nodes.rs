@@ -17,6 +17,7 @@ use super::pool::Pool;
 use super::schema::Place;
 use super::warnings::warning;
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, Quoted};
+use crate::gather::Gather;
 use crate::routing::{Host, NodeIdx, NodesChange};
 use crate::time::Instant;
 use crate::wire::Reader;
@@ -129,7 +130,7 @@ impl Engine {
         let Some(pool) = self.pools.remove(&node) else {
             return;
         };
-        for id in pool.all().collect::<Vec<_>>() {
+        for id in pool.all().gather() {
             let is_open = self
                 .links
                 .get(&id)
@@ -202,7 +203,7 @@ impl Engine {
             let is_it = own == Some(address) || pool.broadcast == Some(address);
             is_it.then_some(node)
         };
-        let meant: Vec<NodeIdx> = self.pools.iter().filter_map(is_meant).collect();
+        let meant: Vec<NodeIdx> = self.pools.iter().filter_map(is_meant).gather();
         for node in meant {
             if let Some(pool) = self.pools.get_mut(&node) {
                 match change {

@@ -4,6 +4,7 @@
 //! `handle_*`. The source port is a wish; the shard that the node reports is the truth. What is
 //! missing and how it is reached stands in `filling`, what becomes of what opened in `landing`.
 
+use crate::gather::Gather;
 use crate::sorted::SortedMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -218,7 +219,7 @@ impl Pool {
     /// Gives up all connections but the one with the control role.
     pub(super) fn dismiss(&mut self, control: Option<ConnectionId>) -> Vec<ConnectionId> {
         let gone = |id: &ConnectionId| Some(*id) != control;
-        let dismissed: Vec<ConnectionId> = self.all().filter(gone).collect();
+        let dismissed: Vec<ConnectionId> = self.all().filter(gone).gather();
         for id in &dismissed {
             self.members.remove(id);
         }

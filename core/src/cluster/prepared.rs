@@ -19,6 +19,7 @@ use hashbrown::HashMap;
 
 use crate::cluster::kind::{StatementKind, is_batch};
 use crate::conn::extensions::Agreed;
+use crate::gather::Gather;
 use crate::routing::{TableRef, Token, View};
 use crate::seeded::SeededState;
 use crate::sorted::sort_by;
@@ -382,10 +383,10 @@ impl PreparedCache {
 
     /// All statements, the one used last first.
     pub fn statements_by_use(&self) -> Vec<Shared<PreparedStatement>> {
-        let mut all: Vec<&Entry> = self.by_text.values().collect();
+        let mut all: Vec<&Entry> = self.by_text.values().gather();
         sort_by(&mut all, |a, b| b.used.cmp(&a.used));
         let statements = all.into_iter().map(|entry| Shared::clone(&entry.statement));
-        statements.collect()
+        statements.gather()
     }
 
     /// All statements, by text.
@@ -394,7 +395,7 @@ impl PreparedCache {
             .by_text
             .values()
             .map(|entry| Shared::clone(&entry.statement))
-            .collect();
+            .gather();
         sort_by(&mut all, |a, b| a.text().cmp(b.text()));
         all
     }
@@ -423,7 +424,7 @@ mod tests {
                 columns: has_columns
                     .then(|| column.clone())
                     .into_iter()
-                    .collect::<Vec<_>>()
+                    .gather()
                     .into(),
             };
             for version in [

@@ -15,6 +15,7 @@ use super::settle::PollAnswer;
 use super::warnings::warning;
 use crate::conn::Answer;
 use crate::error::{Error, ErrorKind, PeerMisbehaved};
+use crate::gather::Gather;
 use crate::routing::NodeIdx;
 use crate::time::Instant;
 use crate::wire::request::{QueryParameters, Register, RequestBody};
@@ -40,7 +41,7 @@ impl Engine {
         }
         let first = |(node, pool): (&NodeIdx, &Pool)| Some((*node, pool.open().next()?.0));
         let called = self.pools.iter().filter(|(_, pool)| pool.is_called);
-        let mut choice: Vec<(NodeIdx, ConnectionId)> = called.filter_map(first).collect();
+        let mut choice: Vec<(NodeIdx, ConnectionId)> = called.filter_map(first).gather();
         if choice.len() > 1 {
             let avoid = self.control.avoid;
             choice.retain(|(node, _)| Some(*node) != avoid);
@@ -340,7 +341,7 @@ fn read_versions(answer: &Answer, dialect: &Dialect, is_local: bool) -> Result<P
         ));
     }
     let known = |(host_id, version): (Option<uuid::Uuid>, _)| Some((host_id?, version));
-    let peers = versions.into_iter().filter_map(known).collect();
+    let peers = versions.into_iter().filter_map(known).gather();
     Ok(PollAnswer::Peers(peers))
 }
 

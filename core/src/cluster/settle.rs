@@ -10,6 +10,7 @@ use core::time::Duration;
 use uuid::Uuid;
 
 use super::SettleId;
+use crate::gather::Gather;
 use crate::time::Instant;
 
 /// Everybody who waits.
@@ -153,7 +154,7 @@ impl Settle {
         }
         let is_lost = |waiter: &Waiter| waiter.deadline.saturating_add(grace) <= now;
         let lost = self.waiting.iter().filter(|waiter| is_lost(waiter));
-        let lost = lost.map(|waiter| waiter.id).collect();
+        let lost = lost.map(|waiter| waiter.id).gather();
         self.waiting.retain(|waiter| !is_lost(waiter));
         self.rest_if_idle();
         (lost, wants_refresh)
@@ -195,7 +196,7 @@ impl Settle {
     pub(super) fn take_all(&mut self) -> Vec<SettleId> {
         self.poll = None;
         let waiting = core::mem::take(&mut self.waiting);
-        waiting.into_iter().map(|waiter| waiter.id).collect()
+        waiting.into_iter().map(|waiter| waiter.id).gather()
     }
 
     pub(super) fn next_at(&self, grace: Duration, consider: &mut dyn FnMut(Option<Instant>)) {

@@ -11,6 +11,7 @@ use super::client_routes::NodeRoute;
 use super::engine::Engine;
 pub use super::schema::KeyspaceSummary;
 use crate::conn::extensions::ShardAwarePorts;
+use crate::gather::Gather;
 use crate::routing::{NodeIdx, TabletStats};
 use crate::sorted::sort_by;
 use crate::target::Endpoint;
@@ -114,7 +115,7 @@ impl Engine {
                 .pools
                 .keys()
                 .filter_map(|node| self.node_status(*node))
-                .collect(),
+                .gather(),
             keyspaces: self.catalog.keyspaces.clone(),
             tablets: self.catalog.writer.tablet_stats(),
             counters: self.counters,
@@ -126,7 +127,7 @@ impl Engine {
         let topology = self.catalog.writer.topology();
         let known = topology.node(node)?;
         let shard = |(_, shard): (_, Option<crate::routing::ShardIdx>)| Some(shard?.value());
-        let mut shards_connected: Vec<u16> = pool.open().filter_map(shard).collect();
+        let mut shards_connected: Vec<u16> = pool.open().filter_map(shard).gather();
         sort_by(&mut shards_connected, Ord::cmp);
         shards_connected.dedup();
         Some(NodeStatus {

@@ -9,6 +9,7 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
+use crate::digits::{nonzero, number};
 use crate::routing::{ShardIdx, ShardMap};
 use crate::wire::response::Supported;
 use crate::wire::{Compression, Dialect, ProtocolVersion};
@@ -145,11 +146,11 @@ impl Offer {
             sharding,
             sharding_invalid,
             ports: ShardAwarePorts {
-                plain: first(key::SHARD_AWARE_PORT).and_then(|port| port.parse().ok()),
-                tls: first(key::SHARD_AWARE_PORT_TLS).and_then(|port| port.parse().ok()),
+                plain: first(key::SHARD_AWARE_PORT).and_then(nonzero),
+                tls: first(key::SHARD_AWARE_PORT_TLS).and_then(nonzero),
             },
             host_id: first(key::HOST_ID).and_then(|id| Uuid::try_parse(id).ok()),
-            lwt_mask: named(key::LWT_MARK, LWT_MASK_NAME).and_then(|mask| mask.parse().ok()),
+            lwt_mask: named(key::LWT_MARK, LWT_MASK_NAME).and_then(number),
             rate_limit_error: named(key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME)
                 .and_then(|code| code.parse().ok()),
             metadata_id: has(key::METADATA_ID),
@@ -203,9 +204,9 @@ fn parse_sharding<'a>(first: impl Fn(&str) -> Option<&'a str>) -> (Option<Shardi
         if algorithm != ALGORITHM || !partitioner.ends_with(PARTITIONER_SUFFIX) {
             return None;
         }
-        let map = ShardMap::new(count.parse().ok()?, ignore_msb.parse().ok()?).ok()?;
+        let map = ShardMap::new(number(count)?, number(ignore_msb)?).ok()?;
         Some(Sharding {
-            shard: map.check(shard.parse().ok()?)?,
+            shard: map.check(number(shard)?)?,
             map,
         })
     };

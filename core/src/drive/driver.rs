@@ -23,6 +23,7 @@ use crate::conn::RequestHead;
 use crate::conn::extensions::{TabletsRouting, key};
 use crate::conn::negotiate::HandshakeConfig;
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
+use crate::gather::Gather;
 use crate::rng::SmallRng;
 use crate::sync::Shared;
 use crate::time::Instant;
@@ -344,7 +345,7 @@ impl<T: Transport> Driver<T> {
             });
         let before = self.hub.pools().load();
         let pools = before
-            .next(&self.assignments, open.collect())
+            .next(&self.assignments, open.gather())
             .with_gone(gone);
         self.hub.pools().store(Shared::new(pools));
     }
@@ -406,7 +407,6 @@ fn take_ready<K: Copy, F: Future + Unpin>(
 /// What every connection says about this client.
 fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
     let mut handshake = HandshakeConfig::new(config.protocol);
-    handshake.early = config.early_requests && config.routing == Routing::Single;
     handshake.compression = config.compression;
     handshake.authenticator.clone_from(&config.authenticator);
     handshake.tablets_max = match config.routing {

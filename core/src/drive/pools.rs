@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::cell::Cell;
 use super::tally::ShardTally;
 use crate::cluster::{Assignment, ConnectionId};
+use crate::gather::Gather;
 use crate::routing::{Load, NodeIdx, ShardIdx};
 use crate::sorted::sort_few;
 use crate::sync::{Gauge, Shared};
@@ -84,7 +85,7 @@ impl Pools {
         }
         let others = open.into_iter().zip(is_assigned);
         let others = others.filter_map(|(cell, is_assigned)| (!is_assigned).then_some(cell));
-        pools.others = others.collect();
+        pools.others = others.gather();
         pools
     }
 
@@ -158,7 +159,7 @@ impl Pools {
         let nodes = (0..self.nodes.len()).filter_map(NodeIdx::at);
         nodes
             .filter_map(|node| Some((node, Shared::clone(self.pick(node, None, entropy)?))))
-            .collect()
+            .gather()
     }
 
     /// The open connections of a node.

@@ -16,6 +16,7 @@ use crate::cluster::prepared::PreparedStatement;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
+use crate::gather::Gather;
 use crate::sync::Shared;
 use crate::wire::response::{Extras, Prepared, ResultBody};
 use crate::wire::{Opcode, ParseError, Reader};
@@ -73,7 +74,7 @@ impl Outgoing<'_> {
                 let body = Body::new(self);
                 Exchange::new(cell, self.head(), self.deadline, true, body)
             })
-            .collect();
+            .gather();
         poll_fn(|cx| {
             others.retain_mut(|exchange| Pin::new(exchange).poll(cx).is_pending());
             if others.is_empty() {

@@ -12,6 +12,7 @@ use super::pools::Pools;
 use super::tally::ShardTally;
 use crate::cluster::{NodeRoute, Status as ClusterStatus};
 use crate::conn::extensions::{Agreed, TabletsRouting, key};
+use crate::gather::Gather;
 use crate::routing::{NodeIdx, Table, TabletStats, View};
 use crate::sorted::sort_by;
 use crate::sync::Shared;
@@ -122,7 +123,7 @@ pub struct ConnectionStatus {
 impl NodeStatus {
     /// Shards with at least one connection.
     pub fn connected_shards(&self) -> usize {
-        let mut shards: Vec<_> = self.connections.iter().filter_map(|c| c.shard).collect();
+        let mut shards: Vec<_> = self.connections.iter().filter_map(|c| c.shard).gather();
         sort_by(&mut shards, Ord::cmp);
         shards.dedup();
         shards.len()
@@ -144,11 +145,11 @@ impl Status {
             let nodes = view.topology().nodes();
             let nodes = nodes.map(|node| node_status(hub, &cluster, view, node.idx()));
             let tablets = view.tables().filter_map(table_tablets);
-            (nodes.collect::<Vec<_>>(), tablets.collect())
+            (nodes.gather(), tablets.gather())
         });
         Self {
             cluster,
-            nodes: nodes.into_iter().flatten().collect(),
+            nodes: nodes.into_iter().flatten().gather(),
             tablets,
             shard_tally: hub.pools().with(Pools::tally),
             prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),
@@ -183,7 +184,7 @@ impl ShardAwareStats {
                     missing: shards.saturating_sub(connected),
                 }
             });
-            shards.collect()
+            shards.gather()
         });
         Self {
             nodes,
@@ -258,5 +259,5 @@ fn extensions(agreed: &Agreed) -> Vec<&'static str> {
     ]
     .into_iter()
     .filter_map(|(name, on)| on.then_some(name))
-    .collect()
+    .gather()
 }

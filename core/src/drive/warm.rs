@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::session::Session;
 use crate::cluster::{Sources, save};
+use crate::gather::Gather;
 
 impl Session {
     /// What this session has learned of the cluster, for a later session to begin with: put it into
@@ -21,7 +22,7 @@ impl Session {
         let offers: Vec<_> = connected
             .iter()
             .map(|(node, cell)| (*node, cell.agreed().offer))
-            .collect();
+            .gather();
         save(
             &Sources {
                 config: hub.config(),

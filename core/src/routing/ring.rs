@@ -8,6 +8,8 @@
 //! token when the ring or the strategy changes; a lookup is one binary search.
 
 use super::{NodeIdx, Token, Topology};
+use crate::digits::number;
+use crate::gather::Gather;
 use crate::sorted::{sort_by, sort_few};
 use crate::sync::Shared;
 use alloc::boxed::Box;
@@ -97,7 +99,7 @@ const PACKAGE: &str = "org.apache.cassandra.locator.";
 /// A factor, or "all/transient", of which all hold data.
 fn parse_factor(value: &str) -> Option<u16> {
     let all = value.split_once('/').map_or(value, |(all, _)| all);
-    all.trim().parse().ok()
+    number(all.trim())
 }
 
 /// All node tokens in order, with their owners.
@@ -236,7 +238,7 @@ impl Walker {
                     };
                     let nodes = owners().filter(|node| node.dc() == dc);
                     // Nodes come sorted by rack.
-                    let mut racks: Vec<_> = nodes.map(|node| node.rack()).collect();
+                    let mut racks: Vec<_> = nodes.map(|node| node.rack()).gather();
                     let node_count = racks.len();
                     racks.dedup();
                     let factor = usize::from(*factor);

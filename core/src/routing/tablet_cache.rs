@@ -9,6 +9,7 @@ use super::tablet_table::{
     CHUNK_LEN_MAX, Chunk, ChunkBuilder, Directory, Slot, TabletTable, names_only_present,
 };
 use super::{LearnedTablet, TableRef, Topology};
+use crate::gather::Gather;
 use crate::sync::{Shared, Snapshot};
 use alloc::vec::Vec;
 
@@ -214,7 +215,7 @@ impl TabletCache {
             .iter()
             .flatten()
             .map(|cached| cached.table.clone());
-        for table in tables.collect::<Vec<_>>() {
+        for table in tables.gather() {
             let directory = table.directory();
             for slot in &directory.slots {
                 let chunk = slot.chunk.load();

@@ -11,6 +11,7 @@
 
 use super::tablet::{INLINE_REPLICAS, Replica, Tablet};
 use super::{LearnedTablet, NodeIdx, TabletStats, TabletVersion, Token, Topology, VersionBlock};
+use crate::gather::Gather;
 use crate::sync::{Gauge, Shared, Snapshot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -284,7 +285,12 @@ impl Chunk {
     fn describe(&self, at: usize, topology: &Topology) -> Option<LearnedTablet> {
         let tablet = self.tablets.get(at)?;
         let learned = |(host_id, shard)| super::LearnedReplica { host_id, shard };
-        let replicas = self.host_ids(at, topology).flatten().map(learned).collect();
+        let replicas = self
+            .host_ids(at, topology)
+            .flatten()
+            .map(learned)
+            .gather()
+            .into();
         LearnedTablet::new(tablet.first, tablet.last, tablet.version(), replicas)
     }
 

@@ -6,6 +6,7 @@
 //! nothing refers to it any more. There are never more indexes than `nodes_max`.
 
 use super::ShardMap;
+use crate::gather::Gather;
 use crate::sorted::{SortedMap, sort_by};
 use crate::sync::Shared;
 use alloc::boxed::Box;
@@ -373,7 +374,7 @@ impl Topology {
                 }
             }
         }
-        change.added = placed.iter().map(|&(idx, _)| idx).collect();
+        change.added = placed.iter().map(|&(idx, _)| idx).gather();
         change.added.retain(|&idx| self.node(idx).is_none());
         let next = Self {
             slots: slots.into_boxed_slice(),

@@ -11,6 +11,7 @@ use super::tablet_store::TabletStore;
 use super::topology::NodeFlags;
 use super::view::{KeyspaceConsistency, Placement, Schema, Table, TableRef, View};
 use super::{LearnedTablet, NodeIdx, NodeSpec, NodesChange, Partitioner, ShardMap, Topology};
+use crate::gather::Gather;
 use crate::sorted::{SortedMap, sort_by};
 use crate::sync::Shared;
 use alloc::boxed::Box;
@@ -182,7 +183,7 @@ impl ViewWriter {
             .keyspaces
             .keys()
             .filter(|name| listed.binary_search(&&***name).is_err());
-        let gone: Vec<Box<str>> = gone.cloned().collect();
+        let gone: Vec<Box<str>> = gone.cloned().gather();
         gone.iter().for_each(|name| self.remove_keyspace(name));
         for (spec, tables) in keyspaces {
             self.put_keyspace(spec, tables);
@@ -200,7 +201,7 @@ impl ViewWriter {
             .into_iter()
             .flat_map(|known| known.tables.keys());
         let gone = known.filter(|table| listed.binary_search(&&***table).is_err());
-        let gone: Vec<Box<str>> = gone.cloned().collect();
+        let gone: Vec<Box<str>> = gone.cloned().gather();
         gone.iter()
             .for_each(|table| self.remove_table(&name, table));
         for table in tables {
@@ -231,7 +232,7 @@ impl ViewWriter {
             && keyspace.spec.consistency == spec.consistency;
         keyspace.spec = Shared::new(spec);
         let (name, has_tablets) = (keyspace.spec.name.clone(), keyspace.spec.has_tablets);
-        let tables: Vec<(u32, TableSpec)> = keyspace.tables.values().cloned().collect();
+        let tables: Vec<(u32, TableSpec)> = keyspace.tables.values().cloned().gather();
         for (place, table) in tables {
             if !is_same_kind {
                 self.remove_table(&name, &table.name);
@@ -430,7 +431,7 @@ impl ViewWriter {
 }
 
 fn sorted_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = names.collect();
+    let mut names: Vec<&str> = names.gather();
     sort_by(&mut names, Ord::cmp);
     names
 }

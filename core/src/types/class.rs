@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::column::{ColumnType, UdtType, VectorType};
+use crate::digits::number;
 use crate::sync::Shared;
 use crate::wire::{ParseError, ParseErrorKind};
 
@@ -102,8 +103,8 @@ impl<'a> Cursor<'a> {
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(Stop::Unknown);
         }
-        match digits.parse::<u32>() {
-            Ok(dimension) if dimension > 0 => Ok(ColumnType::Vector(Shared::new(VectorType {
+        match number(digits) {
+            Some(dimension) if dimension > 0 => Ok(ColumnType::Vector(Shared::new(VectorType {
                 element,
                 dimension,
             }))),

@@ -20,4 +20,4 @@ macro_rules! targets {
     };
 }
 
-targets! { header response values cell offer framer negotiation connection tablets cluster warm_start tunnel tunnel_pair }
+targets! { header response values cell offer framer negotiation connection tablets cluster warm_start }

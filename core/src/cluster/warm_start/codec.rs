@@ -49,10 +49,23 @@ pub(in crate::cluster) fn items<'a, T>(
     mut item: impl FnMut(&mut Reader<'a>) -> Result<T, ParseError>,
 ) -> Result<Vec<T>, ParseError> {
     let mut items = Vec::new();
-    while flag(reader, "item")? {
+    each_item(reader, &mut |reader| {
         items.push(item(reader)?);
-    }
+        Ok(())
+    })?;
     Ok(items)
+}
+
+/// What all lists have in common, once for all types.
+#[inline(never)]
+fn each_item<'a>(
+    reader: &mut Reader<'a>,
+    item: &mut dyn FnMut(&mut Reader<'a>) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
+    while flag(reader, "item")? {
+        item(reader)?;
+    }
+    Ok(())
 }
 
 pub(in crate::cluster) fn flag(

@@ -10,6 +10,7 @@ use crate::cluster::engine::{Engine, Phase};
 use crate::cluster::found::{Found, ScyllaKeyspace, TableRow};
 use crate::cluster::warming::Warm;
 use crate::config::Config;
+use crate::gather::Gather;
 use crate::routing::{Host, TableRef};
 use crate::sorted::SortedMap;
 use crate::sync::Shared;
@@ -45,7 +46,7 @@ pub(super) fn restore(engine: &mut Engine, blob: &[u8], now: Instant) {
         // So that a table made anew meanwhile is noticed.
         let _ = statement.table(&view);
     }
-    warm.statements = known.statements.into_iter().map(Shared::new).collect();
+    warm.statements = known.statements.into_iter().map(Shared::new).gather();
     // Published once more, to be heard by whoever has not looked yet.
     engine.is_view_dirty = true;
     engine.phase = Phase::Known;
@@ -61,7 +62,7 @@ pub(super) fn recall(blob: &[u8], config: &Config) -> Option<Recalled> {
         .filter_map(|node| Some((point_hash(&node.endpoint), node.features?)));
     Some(Recalled {
         features: features.collect(),
-        statements: known.statements.into_iter().map(Shared::new).collect(),
+        statements: known.statements.into_iter().map(Shared::new).gather(),
     })
 }
 
@@ -126,7 +127,7 @@ fn restore_schema(engine: &mut Engine, known: &Known) -> Vec<Vec<Option<TableRef
                 let table = view.table_by_name(&spec.name, &table.name)?;
                 Some(table.handle())
             };
-            tables.iter().map(handle).collect()
+            tables.iter().map(handle).gather()
         };
-    known.keyspaces.iter().map(handles).collect()
+    known.keyspaces.iter().map(handles).gather()
 }

@@ -18,6 +18,7 @@ use crate::cluster::prepared::PreparedStatement;
 use crate::cluster::status::{NodeStatus, Status};
 use crate::config::{Config, HAS_TOPOLOGY};
 use crate::conn::extensions::Offer;
+use crate::gather::Gather;
 use crate::routing::{
     KeyspaceConsistency, KeyspaceSpec, LearnedTablet, NodeIdx, Partitioner, ReplicationStrategy,
     Table, View,
@@ -52,20 +53,20 @@ pub fn save(sources: &Sources<'_>, bytes_max: usize) -> Vec<u8> {
 }
 
 fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
-    let mut nodes: Vec<&NodeStatus> = sources.status.nodes.iter().collect();
+    let mut nodes: Vec<&NodeStatus> = sources.status.nodes.iter().gather();
     sort_by(&mut nodes, |a, b| a.host_id.cmp(&b.host_id));
-    let hosts: Vec<Uuid> = nodes.iter().map(|node| node.host_id).collect();
+    let hosts: Vec<Uuid> = nodes.iter().map(|node| node.host_id).gather();
     if hosts.is_empty() {
         return None;
     }
-    let tables: Vec<&Table> = sources.view.tables().collect();
+    let tables: Vec<&Table> = sources.view.tables().gather();
     let keyspaces: Vec<(&KeyspaceSpec, &[&Table])> = sources
         .view
         .keyspaces()
         // What every node holds for itself is not routed by anything that is known here.
         .filter(|spec| HAS_TOPOLOGY && spec.strategy != ReplicationStrategy::Local)
         .map(|spec| (spec, of_keyspace(&tables, &spec.name)))
-        .collect();
+        .gather();
     let mut body = Vec::new();
     put_head(&mut body, sources).ok()?;
     for node in &nodes {
@@ -154,10 +155,7 @@ fn put_node(
         None => body.put_byte(0),
     }
     let tokens = known.map_or(&[][..], |known| known.tokens());
-    let tokens: Vec<u8> = tokens
-        .iter()
-        .flat_map(|token| token.to_be_bytes())
-        .collect();
+    let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.to_be_bytes()).gather();
     body.put_bytes("tokens", &tokens)
 }
 

@@ -16,7 +16,6 @@ mod offer;
 mod run;
 mod system_tables;
 mod tablets;
-mod tunnel;
 mod warm_start;
 
 pub use input::Input;
@@ -46,8 +45,6 @@ pub const TARGETS: &[Target] = &[
     tablets::TABLETS,
     cluster::CLUSTER,
     warm_start::WARM_START,
-    tunnel::TUNNEL,
-    tunnel::TUNNEL_PAIR,
 ];
 
 /// Finds a target by its name.
