@@ -13,9 +13,11 @@ mod input;
 mod mutate;
 mod negotiation;
 mod offer;
+mod relay;
 mod run;
 mod system_tables;
 mod tablets;
+mod tunnel;
 mod warm_start;
 
 pub use input::Input;
@@ -45,6 +47,13 @@ pub const TARGETS: &[Target] = &[
     tablets::TABLETS,
     cluster::CLUSTER,
     warm_start::WARM_START,
+    tunnel::TUNNEL,
+    tunnel::TUNNEL_PAIR,
+    relay::REQUEST,
+    relay::TARGET,
+    relay::TOKEN,
+    relay::FIRST_BYTES,
+    relay::LOGIN,
 ];
 
 /// Finds a target by its name.

@@ -10,6 +10,9 @@ mod carrier;
 mod channel;
 mod cql;
 mod dial;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod limits;
 mod login;

@@ -130,6 +130,10 @@ impl Login {
         to_client: &mut BytesMut,
     ) -> Result<(), NotCql> {
         while !self.is_done() {
+            if self.is_over() {
+                from_node.clear();
+                return Ok(());
+            }
             let Some(header) = Header::read(from_node) else {
                 return Ok(());
             };
@@ -158,12 +162,7 @@ impl Login {
                 (Stage::Answered(asked), ERROR | AUTH_CHALLENGE) if answers(asked) => {
                     put_error(asked, BAD_CREDENTIALS, "the relay cannot log in", to_client);
                     self.stage = Stage::Over;
-                    from_node.clear();
-                    return Ok(());
-                }
-                (Stage::Over, _) => {
-                    from_node.clear();
-                    return Ok(());
+                    continue;
                 }
                 (Stage::Started(asked), READY) if answers(asked) => self.stage = Stage::Done,
                 // The client may try another STARTUP.

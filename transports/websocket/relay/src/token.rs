@@ -103,7 +103,10 @@ impl SigningKey {
         }
         let header = BASE64URL_NOPAD.encode(br#"{"alg":"HS256","typ":"JWT"}"#);
         let content = BASE64URL_NOPAD.encode(content.to_string().as_bytes());
-        let signed = format!("{header}.{content}");
+        self.sign_text(&format!("{header}.{content}"))
+    }
+
+    pub(crate) fn sign_text(&self, signed: &str) -> String {
         let mac = self.mac.clone().chain_update(signed.as_bytes());
         let signature = BASE64URL_NOPAD.encode(&mac.finalize().into_bytes());
         format!("{signed}.{signature}")
@@ -240,10 +243,7 @@ mod tests {
     /// A token of any content, signed by [`key`].
     fn token(header: &str, content: &str) -> String {
         let signed = [header, content].map(|text| BASE64URL_NOPAD.encode(text.as_bytes()));
-        let signed = signed.join(".");
-        let mac = key().mac.chain_update(signed.as_bytes());
-        let signature = BASE64URL_NOPAD.encode(&mac.finalize().into_bytes());
-        format!("{signed}.{signature}")
+        key().sign_text(&signed.join("."))
     }
 
     #[test]
