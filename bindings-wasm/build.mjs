@@ -1,8 +1,9 @@
-// Makes dist/: the JavaScript for each host, its types, and the module that cargo built.
+// Makes dist/: the JavaScript for each host, its types, and the modules that cargo built.
 //
-// `node build.mjs MODULE.wasm`; without a module only the JavaScript is made again.
+// `node build.mjs MODULE.wasm [LITE.wasm]`; without a module only the JavaScript is made again.
 //
 // dist/HOST/ENTRY.js   one folder for each host of js/hosts; what its entries share is in chunks
+// dist/wasm.js         the module as text
 // dist/types/          what tsc says of the sources
 // dist/internals.js    for the tests of the parts; not published
 //
@@ -13,7 +14,7 @@
 // alike are put together (order.mjs), which takes 2 % off the module after gzip.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { named } from "./order.mjs";
@@ -21,24 +22,24 @@ import { named } from "./order.mjs";
 /** The hosts, each with its file in js/hosts. */
 const HOSTS = ["browser", "bun", "deno", "edge", "node", "workerd"];
 
-/** Entries that every host has. */
-const ENTRIES = ["index"];
-
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const run = (/** @type {string} */ tool, /** @type {string[]} */ ...rest) =>
   execFileSync(at(`node_modules/.bin/${tool}`), rest, { stdio: "inherit" });
 
 mkdirSync(at("dist"), { recursive: true });
-const module = process.argv[2];
-if (module) {
-  const opened = at("dist/messina.part.wasm");
+for (const [place, name] of [[2, "messina.wasm"], [3, "messina-lite.wasm"]]) {
+  const module = process.argv[/** @type {number} */ (place)];
+  if (!module) continue;
+  const opened = at(`dist/${name}.part`);
   run("wasm-opt", "--low-memory-unused", "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--reorder-functions",
     "--strip-debug", "--strip-producers", module, "-o", opened);
   writeFileSync(opened, named(readFileSync(opened)));
   run("wasm-opt", "--optimize-level=2", "--shrink-level=2", "--reorder-functions-by-name", "--strip-debug",
-    "--strip-target-features", opened, "-o", at("dist/messina.wasm"));
+    "--strip-target-features", opened, "-o", at(`dist/${name}`));
   rmSync(opened);
 }
+// Where only the full module was built, it serves both.
+const lite = existsSync(at("dist/messina-lite.wasm")) ? "messina-lite.wasm" : "messina.wasm";
 
 /** What the host of one folder is, and where the module lies from there. */
 const options = (/** @type {string} */ host, /** @type {string} */ wasm) => ({
@@ -55,14 +56,36 @@ const options = (/** @type {string} */ host, /** @type {string} */ wasm) => ({
 
 for (const host of HOSTS) {
   rmSync(at(`dist/${host}`), { recursive: true, force: true });
+  const entries = ["index", "compat", ...(host === "workerd" ? ["durable"] : [])];
   await build({
     ...options(host, "../messina.wasm"),
-    entryPoints: ENTRIES.map((entry) => at(`js/${entry}.ts`)),
+    entryPoints: entries.map((entry) => at(`js/${entry}.ts`)),
     outdir: at(`dist/${host}`),
     splitting: true,
     minify: true,
   });
+  await build({
+    ...options(host, `../${lite}`),
+    entryPoints: [at("js/index.ts")],
+    outfile: at(`dist/${host}/lite.js`),
+    minify: true,
+  });
 }
+
+const base64 = existsSync(at("dist/messina.wasm")) ? readFileSync(at("dist/messina.wasm")).toString("base64") : "";
+await build({
+  ...options("browser", "./messina.wasm"),
+  entryPoints: [at("js/wasm.ts")],
+  outfile: at("dist/wasm.js"),
+  minify: true,
+  plugins: [{
+    name: "base64",
+    setup(/** @type {import("esbuild").PluginBuild} */ build) {
+      build.onResolve({ filter: /^#base64$/ }, () => ({ path: "base64", namespace: "base64" }));
+      build.onLoad({ filter: /.*/, namespace: "base64" }, () => ({ contents: `export const WASM_BASE64 = "${base64}";` }));
+    },
+  }],
+});
 await build({
   ...options("node", "./messina.wasm"),
   entryPoints: [at("js/internals.ts")],

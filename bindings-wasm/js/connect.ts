@@ -25,6 +25,11 @@ export interface ConnectOptions {
    * `"full"`: all nodes, shards and tablets are learned, and requests go where their data is.
    */
   readonly routing?: "single" | "full";
+  /**
+   * With one connection, whether requests are sent beside the login: true, the default, saves a round trip, but then
+   * `connect` resolves before the login is confirmed and a wrong password is the error of the first request.
+   */
+  readonly earlyRequests?: boolean;
   /** TLS to the nodes: true for the platform's own authorities. */
   readonly tls?: boolean | TlsOptions;
   /** What an earlier connection's `warmStart()` gave. */
@@ -47,11 +52,11 @@ export interface ConnectOptions {
   /** How sockets are opened; the platform's own by default. */
   readonly sockets?: Sockets;
   /** The compiled module; by default that of the package. */
-  readonly wasm?: WebAssembly.Module;
+  readonly wasm?: WebAssembly.Module | Promise<WebAssembly.Module>;
 }
 
 /** Connects: resolves when a node has answered and requests can be made. */
-export async function connectBy(host: Host, options: ConnectOptions): Promise<Database> {
+export async function connectBy(host: Host, options: ConnectOptions, types = new Types(options.values)): Promise<Database> {
   const { signal, values, sockets, wasm, contactPoints, relay, token, tls, WebSocket, ...rest } = options;
   const named = settings({
     contactPoints: [contactPoints].flat().join(","),
@@ -59,9 +64,8 @@ export async function connectBy(host: Host, options: ConnectOptions): Promise<Da
     ...(tls ? { tls: true } : {}),
     ...rest,
   });
-  const types = new Types(values);
-  const compiled = wasm ?? (await host.loadModule());
-  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)));
+  const compiled = await (wasm ?? host.loadModule());
+  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)), host.guard?.());
   try {
     await shell.request((module) => module.start(named), { signal });
   } catch (error) {

@@ -19,6 +19,7 @@ const PREPARED_MAX = 256;
 
 /** A cluster. */
 export class Database implements AsyncDisposable {
+  static readonly name: string = "Database";
   readonly #shell: Shell;
   readonly #types: Types;
   /** By their text; the one that was used last stands last. */
@@ -103,6 +104,11 @@ export class Database implements AsyncDisposable {
     return cluster ?? { reached: 0, missed: 0, connects: 0, prepared: 0, nodes: [], tables: [] };
   }
 
+  /** Whether it was closed, or has ended by a fault of the module. Broken connections are made anew by themselves. */
+  get isClosed(): boolean {
+    return this.#shell.isOver;
+  }
+
   /** Requests under way finish, then every socket is closed. Giving up (`signal`, `timeout`) closes them at once. */
   async close(options: RequestOptions = {}): Promise<void> {
     if (this.#shell.isOver) return;
@@ -127,6 +133,6 @@ export class Database implements AsyncDisposable {
       statement.catch(() => this.#prepared.get(text) === statement && this.#prepared.delete(text));
       if (this.#prepared.size > PREPARED_MAX) this.#prepared.delete(this.#prepared.keys().next().value!);
     }
-    return signal || timeout !== undefined ? this.#shell.wait(statement, { signal, timeout }) : statement;
+    return this.#shell.wait(statement, { signal, timeout });
   }
 }

@@ -22,6 +22,7 @@ export type CqlErrorDetails = Readonly<Record<string, string | number | boolean>
 
 /** What went wrong. */
 export class CqlError extends Error {
+  static override readonly name: string = "CqlError";
   override readonly name: string;
   /** Who is at fault. */
   readonly kind: CqlErrorKind;

@@ -10,6 +10,7 @@ export type Run = (text: string, values: readonly unknown[], options: RunOptions
 
 /** A statement that runs when it is awaited or iterated, once however often. */
 export class Query<Row = AnyRow> implements PromiseLike<Result<Row>>, AsyncIterable<Row> {
+  static readonly name: string = "Query";
   readonly #run: Run;
   readonly #options: RunOptions & PageOptions;
   #running: Promise<Result<Row>> | undefined;

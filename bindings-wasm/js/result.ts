@@ -16,6 +16,7 @@ export type ColumnValues = TypedColumn | any[];
 
 /** Rows of one page. Values are made when they are asked for, and not kept. */
 export class Result<Row = AnyRow> implements Iterable<Row> {
+  static readonly name: string = "Result";
   readonly #rows: ResultOutput;
   readonly #shape: Shape;
 
@@ -108,6 +109,16 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     const typed = this.#typed(column, nulls);
     if (typed) return typed as Values;
     return this.#values(column, 0, this.length) as Values;
+  }
+
+  toJSON(): Row[] {
+    return this.rows();
+  }
+
+  /** What Node, Deno and Bun print. */
+  [Symbol.for("nodejs.util.inspect.custom")](): object {
+    const { length, applied, host, shard, pagingState, warnings } = this;
+    return { length, applied, host, shard, pagingState, warnings, rows: this.#objects(0, Math.min(length, 10)) };
   }
 
   *[Symbol.iterator](): IterableIterator<Row> {

@@ -20,6 +20,7 @@ interface Pending {
 export class Shell {
   readonly #module: Module;
   readonly #sockets: Sockets;
+  readonly #check: () => void;
   readonly #links = new Map<number, Socket>();
   readonly #pending = new Map<number, Pending>();
   /** What sockets said when they failed last; goes into the text of errors. */
@@ -29,9 +30,11 @@ export class Shell {
   /** Why the shell is of no more use. */
   #end: CqlError | undefined;
 
-  constructor(compiled: WebAssembly.Module, sockets: Sockets) {
+  /** @param check throws where this one must not be used, as in another request of a Worker */
+  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}) {
     this.#module = new Module(compiled);
     this.#sockets = sockets;
+    this.#check = check;
   }
 
   /** Whether requests can still be made. */
@@ -40,8 +43,17 @@ export class Shell {
   }
 
   /** A request: `begin` calls the module and returns the request's number. */
-  request(begin: (module: Module) => number, { signal, timeout }: RequestOptions = {}): Promise<Settled> {
+  async request(begin: (module: Module) => number, options: RequestOptions = {}): Promise<Settled> {
+    try {
+      return await this.#settled(begin, options);
+    } catch (error) {
+      throw traced(error);
+    }
+  }
+
+  #settled(begin: (module: Module) => number, { signal, timeout }: RequestOptions): Promise<Settled> {
     return new Promise((resolve, reject) => {
+      this.#check();
       if (signal?.aborted) throw aborted(signal, false);
       const number = this.#enter(begin);
       const unlisten = limit({ signal, timeout }, true, (error) => {
@@ -59,12 +71,19 @@ export class Shell {
   }
 
   /** Waits for what others wait for too, as long as one wants to. */
-  wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
-    return new Promise((resolve, reject) => {
+  async wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
+    let unlisten = () => {};
+    try {
+      this.#check();
       if (signal?.aborted) throw aborted(signal, false);
-      const unlisten = limit({ signal, timeout }, false, reject);
-      promise.then(resolve, reject).finally(unlisten);
-    });
+      if (!signal && timeout === undefined) return await promise;
+      const givenUp = new Promise<never>((_, reject) => { unlisten = limit({ signal, timeout }, false, reject); });
+      return await Promise.race([promise, givenUp]);
+    } catch (error) {
+      throw traced(error);
+    } finally {
+      unlisten();
+    }
   }
 
   /** Tells the module something that nobody waits for. */
@@ -178,6 +197,12 @@ export class Shell {
 
 function aborted(signal: AbortSignal, applied: boolean): CqlError {
   return new CqlError("aborted", "the request was aborted", { cause: signal.reason, applied });
+}
+
+/** Tells the stack anew: where an error was made there was nothing but this package, here engines know who waits. */
+function traced(error: unknown): unknown {
+  (Error as { captureStackTrace?(error: unknown): void }).captureStackTrace?.(error);
+  return error;
 }
 
 /** Calls `giveUp` when the options say so; the function that is returned ends that. */

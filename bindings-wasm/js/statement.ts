@@ -18,6 +18,7 @@ export type Values = readonly unknown[] | { readonly [name: string]: unknown };
 
 /** A statement that the server knows. */
 export class Statement<Params = Values, Row = AnyRow> {
+  static readonly name: string = "Statement";
   /** The bind markers. */
   readonly markers: readonly Column[];
   readonly #number: number;

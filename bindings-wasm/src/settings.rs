@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 /// | `consistency`, `serialConsistency` | a level by its CQL name |
 /// | `pageSize` | rows, 0 for everything at once |
 /// | `protocol` | `3` or `4` |
-/// | `timestamps`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
+/// | `timestamps`, `earlyRequests`, `shardAware`, `shardAwarePort`, `lazyShards`, `failover` | `true` or `false` |
 /// | `connectionsPerShard`, `connectionsPerNode`, `inFlight`, `waiting` | a number |
 /// | `frameMax`, `requestMax`, `tabletBytes`, `statements` | a number |
 /// | `routing` | `single` (one connection) or `full`; see [`Routing`] |
@@ -46,6 +46,7 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     // Bytes come in chunks of the shell's choosing; a buffer is only needed for parts of frames.
     config.limits.read_chunk = READ_CHUNK;
     config.routing = Routing::Single;
+    config.early_requests = true;
     let mut settings = Settings {
         config,
         steering: SteeringKind::None,
@@ -121,6 +122,7 @@ impl Settings {
             }
             "protocol" => put(&mut config.protocol, version(value)),
             "timestamps" => put(&mut config.client_timestamps, flag(value)),
+            "earlyRequests" => put(&mut config.early_requests, flag(value)),
             "shardAware" => put(&mut config.pool.shard_aware, flag(value)),
             "shardAwarePort" => put(&mut config.pool.shard_aware_port, flag(value)),
             "lazyShards" => put(&mut config.pool.lazy_shards, flag(value)),

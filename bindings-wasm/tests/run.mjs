@@ -260,12 +260,24 @@ test("errors say who is at fault", long, async () => {
   await rejects(open({ keyspce: "shop" }), { kind: "config", message: /keyspce/ });
 });
 
+test("the stack of an error names who asked", long, async () => {
+  const db = await open();
+  const asking = async () => { await db.execute("SELECT nothing FROM shop.item WHERE k = ?", [1]); };
+  await assert.rejects(asking, ({ stack }) => /CqlError: .*\n[^]*at async asking .*run\.mjs/.test(stack));
+  const statement = await db.prepare("SELECT k FROM shop.item WHERE k = ?");
+  const running = async () => { await statement.run([1], { consistency: "SERIAL", signal: AbortSignal.timeout(0) }); };
+  await assert.rejects(running, ({ stack }) => /at async running /.test(stack));
+  await db.close();
+});
+
 test("a wrong password is an error of kind auth, and a right one is none", long, async () => {
   const guarded = await serve("alice", "secret");
   const login = (user, password) => connect({ contactPoints: guarded.contact, user, password });
   await (await login("alice", "secret")).close();
-  await rejects(login("alice", "wrong"), { kind: "auth", code: 0x0100 });
-  await rejects(login(), { kind: "auth" });
+  // The first request confirms the login.
+  const asked = async (...as) => (await login(...as)).execute("SELECT key FROM system.local");
+  await rejects(asked("alice", "wrong"), { kind: "auth", code: 0x0100, applied: false });
+  await rejects(asked(), { kind: "auth" });
   await guarded.stop();
 });
 

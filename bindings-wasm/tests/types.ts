@@ -1,5 +1,8 @@
 // Compiled by `npm run check` against the types that ship, never run: what users write has the types they expect.
-import { CqlError, connect, type Database, type Query, type Result, type Sockets, type Statement } from "messina-cql";
+import { CqlError, Decimal, Duration, LocalDate, connect, type Database, type Query, type Result, type Sockets, type Statement } from "messina-cql";
+import { Client, types } from "messina-cql/compat";
+import { connect as connectLite } from "messina-cql/lite";
+import { loadModule } from "messina-cql/wasm";
 
 interface Item {
   k: number;
@@ -41,3 +44,24 @@ export function isRetryable(error: unknown): boolean {
 }
 
 export { use };
+
+export async function moved(): Promise<string> {
+  const client = new Client({ contactPoints: ["node"], localDataCenter: "dc1", messina: { relay: "wss://relay/cql", token: () => "t" } });
+  const result = await client.execute("SELECT b FROM item WHERE k = ?", [1], { prepare: true, consistency: types.consistencies.localQuorum });
+  for await (const row of result) console.log(row.get("b"));
+  client.execute("SELECT b FROM item", (error, found) => console.log(error, found?.rowLength));
+  await client.batch([{ query: "INSERT INTO item (k) VALUES (?)", params: [1] }], { logged: false });
+  await client.shutdown();
+  return types.Uuid.random().toString();
+}
+
+export class Values {
+  decimal: Decimal = Decimal.parse("1.50");
+  duration: Duration = new Duration(1, 2, 3n);
+  date: string = LocalDate.parse("2026-11-30").toString();
+  // @ts-expect-error nanoseconds are a bigint
+  wrong = new Duration(1, 2, 3);
+}
+
+export const moduleOfText: Promise<WebAssembly.Module> = loadModule();
+export const small: Promise<Database> = connectLite({ contactPoints: "node", wasm: moduleOfText, values: { bigint: "number", temporal: true } });

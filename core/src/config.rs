@@ -102,6 +102,13 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Every other bound.
     pub limits: Limits,
+    /// Whether requests are sent before the login is over: beside AUTH_RESPONSE, or beside STARTUP
+    /// without an authenticator. That saves a round trip before the first request. A node that
+    /// refuses one for that gets it again afterwards; nothing is applied twice, since it has
+    /// refused it. [`Session::ready`](crate::drive::Session::ready) then comes before the login is
+    /// confirmed, and a wrong password is the error of the first requests. Only with
+    /// [`Routing::Single`].
+    pub early_requests: bool,
     /// Whether a connection task that finds output re-queues itself once before writing, so that
     /// callers that are about to submit share the write.
     pub write_deferral: bool,
@@ -140,6 +147,7 @@ impl Config {
             client_routes: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
+            early_requests: false,
             write_deferral: true,
             application_name: None,
             application_version: None,

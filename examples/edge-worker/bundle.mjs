@@ -28,6 +28,7 @@ export async function bundle() {
     target: "es2022",
     conditions: ["workerd"],
     external: ["cloudflare:*"],
+    logOverride: { "ignored-bare-import": "silent" },
     plugins: [{
       name: "wasm",
       setup: ({ onResolve }) => onResolve({ filter: /\.wasm$/ }, () => ({ path: `./${WASM}`, external: true })),

@@ -3,10 +3,10 @@
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
 export const ROOT = new URL("../../", import.meta.url);
-export const KEYSPACE = "edge";
 
 /** The `messina` command: that of `MESSINA`, or built. */
 function command() {
@@ -38,12 +38,12 @@ export async function servers(isRelayed) {
   const cluster = await start("sim", "--port", "0", "--shard-aware-port", "0");
   const contact = cluster.ready.contact;
   const stops = [cluster.stop];
-  const variables = { CONTACT_POINTS: contact.join(","), KEYSPACE };
+  const variables = { CONTACT_POINTS: contact.join(",") };
   try {
     execFileSync(command(), ["query", "--contact", contact[0], ...STATEMENTS], { stdio: ["ignore", "ignore", "inherit"] });
     if (isRelayed) {
       const token = randomBytes(16).toString("base64url");
-      const relay = await start("relay", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535", "--log", "warn", "--token", token);
+      const relay = await start("relay", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535", "--log", "warn", `--token=${token}`);
       stops.push(relay.stop);
       Object.assign(variables, { RELAY_URL: `ws://${relay.ready.listen}/cql`, RELAY_TOKEN: token });
     }
@@ -51,10 +51,22 @@ export async function servers(isRelayed) {
     await Promise.all(stops.map((stop) => stop()));
     throw error;
   }
-  return { variables, stop: () => Promise.all(stops.map((stop) => stop())) };
+  return { variables, counted: () => counted(cluster.ready.control), stop: () => Promise.all(stops.map((stop) => stop())) };
+}
+
+/** What all nodes counted, by the cluster's control port. */
+async function counted(control) {
+  const [host, port] = control.split(":");
+  const socket = connect(Number(port), host);
+  socket.write(`${JSON.stringify({ cmd: "stats" })}\n`);
+  const [line] = await once(createInterface({ input: socket }), "line");
+  socket.destroy();
+  const { nodes } = JSON.parse(line);
+  const sum = (name) => nodes.reduce((sum, node) => sum + node[name], 0);
+  return { connections: sum("connections"), prepares: sum("prepares"), queries: sum("queries") };
 }
 
 const STATEMENTS = [
-  `CREATE KEYSPACE ${KEYSPACE} WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}`,
-  `CREATE TABLE ${KEYSPACE}.items (id text PRIMARY KEY, name text, stock int, updated timestamp)`,
+  "CREATE KEYSPACE edge WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}",
+  "CREATE TABLE edge.items (id text PRIMARY KEY, name text, stock int, updated timestamp)",
 ];

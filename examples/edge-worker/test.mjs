@@ -11,7 +11,7 @@ let passed = 0;
 const failures = [];
 
 for (const isRelayed of [false, true]) {
-  const { variables, stop } = await servers(isRelayed);
+  const { variables, counted, stop } = await servers(isRelayed);
   try {
     for (const name of ["miniflare", "workerd"]) {
       const where = `${name}, ${isRelayed ? "through the relay" : "by TCP"}`;
@@ -19,7 +19,7 @@ for (const isRelayed of [false, true]) {
       try {
         for (const [what, check] of Object.entries(CHECKS())) {
           try {
-            await check(host.url);
+            await check(host.url, counted);
             passed++;
             console.log(`ok      ${where}: ${what}`);
           } catch (error) {
@@ -37,6 +37,18 @@ for (const isRelayed of [false, true]) {
 }
 console.log(`edge-worker: ${passed} passed, ${failures.length} failed`);
 process.exit(failures.length === 0 ? 0 : 1);
+
+/** What was counted when the pool of the Durable Object has filled. */
+async function settled(counted) {
+  let now = await counted();
+  for (let tries = 0; tries < 20; tries++) {
+    const before = now;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    now = await counted();
+    if (now.connections === before.connections) break;
+  }
+  return now;
+}
 
 function CHECKS() {
   const put = (url, id, body) => fetch(`${url}/items/${id}`, { method: "PUT", body: JSON.stringify(body) });
@@ -76,10 +88,24 @@ function CHECKS() {
       assert.ok(pages >= 4, `${pages} pages`);
     },
   };
-  const pool = Object.entries(items).map(([what, check]) => [`${what}, in the Durable Object`, (url) => check(`${url}/pool`)]);
+  const pool = Object.entries(items).map(([what, check]) => [`${what}, in the Durable Object`, (url, counted) => check(`${url}/pool`, counted)]);
   return {
     ...items,
     ...Object.fromEntries(pool),
+    async "a request that begins with what was learned prepares and reads nothing anew"(url, counted) {
+      await fetch(`${url}/items/x`);
+      const before = await settled(counted);
+      for (let at = 0; at < 5; at++) assert.equal((await fetch(`${url}/items/none`)).status, 404);
+      const { connections, ...rest } = await counted();
+      assert.deepEqual(rest, { prepares: before.prepares, queries: before.queries });
+      assert.equal(connections, before.connections + 5);
+    },
+    async "the Durable Object keeps its connections"(url, counted) {
+      await fetch(`${url}/pool/items/x`);
+      const before = await settled(counted);
+      for (let at = 0; at < 20; at++) assert.equal((await fetch(`${url}/pool/items/none`)).status, 404);
+      assert.deepEqual(await counted(), before);
+    },
     async "forty requests at once, each with its own answer"(url) {
       const keys = Array.from({ length: 40 }, (_, at) => at);
       await Promise.all(keys.map((at) => put(url, `many-${at}`, { name: `item ${at}`, stock: at })));

@@ -39,6 +39,7 @@ export type WebSocketClass = new (url: string, protocols: string[]) => {
   binaryType: string;
   readonly protocol: string;
   readonly bufferedAmount?: number;
+  readonly readyState?: number;
   addEventListener(type: string, listener: (event: any) => void): void;
   send(bytes: Uint8Array): void;
   close(code?: number, reason?: string): void;

@@ -12,8 +12,11 @@ const QUEUED_MAX = 256 << 10;
 /** Longest message that is sent; endpoints refuse what is much longer. */
 const MESSAGE_MAX = 256 << 10;
 
-/** Close code for a message of a type that is not accepted. */
-const UNSUPPORTED_DATA = 1003;
+/** A WebSocket's `readyState` while it takes messages. */
+const OPEN = 1;
+
+/** Close code for a message of a type that is not accepted: clients may not send 1003. */
+const UNSUPPORTED_DATA = 4003;
 
 const PROTOCOLS = { mux: "cql.mux.v1", cql: "cql" };
 
@@ -74,6 +77,8 @@ class Stream {
   send(bytes: Uint8Array, sent: () => void) {
     const socket = this.#socket;
     if (!socket || this.#isOver) return;
+    // The peer is closing it: the close event follows, and a browser would complain of each send.
+    if ((socket.readyState ?? OPEN) !== OPEN) return;
     try {
       for (let at = 0; at < bytes.length; at += MESSAGE_MAX) socket.send(bytes.subarray(at, at + MESSAGE_MAX));
     } catch (error) {

@@ -43,26 +43,55 @@ export const loadModule = (): WebAssembly.Module => compiled;
  * a WebSocket never answers; this tells it at once.
  */
 export function guard(): () => void {
+  try {
+    // Refused where no request is being handled, and so are sockets.
+    crypto.getRandomValues(new Uint8Array(1));
+  } catch (cause) {
+    throw new CqlError("usage", `connect() was called while the Worker's script is loaded.\n\n${WHY}\n${WAYS_OUT}`, { cause });
+  }
   // The cheapest thing that the runtime ties to a request and checks on every look.
   const ticket = new WebSocketPair()[0];
   return () => {
     try {
       void ticket.readyState;
     } catch (cause) {
-      throw new CqlError("usage", FOREIGN_REQUEST, { cause });
+      throw new CqlError("usage", `This database was connected in another request of the Worker.\n\n${WHY}\n${WAYS_OUT}`, { cause });
     }
   };
 }
 
-const FOREIGN_REQUEST = `this client was made in another request of the Worker
+const WHY = `A Worker's sockets belong to the request that opens them. A client that is kept in a global variable answers its
+first request; in the next one its sockets throw or, which is worse, never answer.`;
 
-A Worker's sockets belong to the request that opened them, so a client kept in a global variable
-works once and then waits for ever. Instead:
+const WAYS_OUT = `
+1. Connect in the handler. One connection can be asked at once, and what an earlier one learned spares the next its
+   round trips:
 
-  - connect in the handler:   await using db = await connect({ ... })
-    One connection can ask at once. Give it what db.warmStart() returned before, kept in a global
-    variable or in KV, and it needs no round trip to prepare statements.
-  - or keep a pool in a Durable Object, whose sockets outlive requests: messina-cql/durable`;
+     let warmStart;                       // bytes, no socket: these may stay
+     export default {
+       async fetch(request, env) {
+         await using db = await connect({ contactPoints: env.NODES, warmStart });
+         const row = await db.one\`SELECT * FROM orders WHERE id = \${id}\`;
+         warmStart ??= db.warmStart();
+         return Response.json(row);
+       },
+     };
+
+2. The same with the bytes in KV, so that new instances start warm too:
+
+     warmStart ??= new Uint8Array((await env.KV.get("cql", "arrayBuffer")) ?? 0);
+     ctx.waitUntil(env.KV.put("cql", db.warmStart()));       // now and then
+
+3. Keep the connections in a Durable Object, whose sockets outlive requests:
+
+     import { CqlObject } from "messina-cql/durable";
+     export class Orders extends CqlObject {
+       connectOptions() { return { contactPoints: this.env.NODES }; }
+       async fetch(request) {
+         const db = await this.database();
+         return Response.json(await db.one\`SELECT * FROM orders WHERE id = \${id}\`);
+       }
+     }`;
 
 function reasonOf(error: unknown): FailureReason {
   const text = error instanceof Error ? error.message : String(error);

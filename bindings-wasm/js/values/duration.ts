@@ -12,6 +12,7 @@ const UNITS: Readonly<Record<string, readonly [part: 0 | 1 | 2, size: bigint]>> 
 
 /** A duration. Its parts have one sign. */
 export class Duration {
+  static readonly name: string = "Duration";
   constructor(readonly months: number, readonly days: number, readonly nanoseconds: bigint) {
     const signs = new Set([Math.sign(months), Math.sign(days), nanoseconds > 0n ? 1 : nanoseconds < 0n ? -1 : 0]);
     const isWide = (months | 0) !== months || (days | 0) !== days || BigInt.asIntN(64, nanoseconds) !== nanoseconds;

@@ -12,6 +12,7 @@ const pad = (value: number | bigint, length: number): string => String(value).pa
 
 /** A date of the calendar. CQL has those within 2^31 days of 1970. */
 export class LocalDate {
+  static readonly name: string = "LocalDate";
   /** Days since 1970-01-01. */
   constructor(readonly days: number) {
     if ((days | 0) !== days) throw new RangeError("a LocalDate has 32-bit days");
@@ -62,6 +63,7 @@ export class LocalDate {
 
 /** A time of day. */
 export class LocalTime {
+  static readonly name: string = "LocalTime";
   /** Nanoseconds since midnight. */
   constructor(readonly nanoseconds: bigint) {
     if (nanoseconds < 0n || nanoseconds >= DAY_NANOS) throw new RangeError("a LocalTime has the nanoseconds of one day");

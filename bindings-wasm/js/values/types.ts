@@ -36,14 +36,20 @@ export class Types {
   readonly #shapes = new WeakMap<readonly Column[], Shape>();
   readonly #shapesByText = new Map<string, Shape>();
 
-  constructor(options: ValueOptions = {}) {
+  readonly #replace: (codec: Codec) => Codec;
+  readonly #rowPrototype: object;
+
+  /** @param replace what stands for a codec, in the codecs made of it too; @param rowPrototype what rows inherit from */
+  constructor(options: ValueOptions = {}, replace = (codec: Codec): Codec => codec, rowPrototype: object = Object.prototype) {
     this.#options = options;
+    this.#replace = replace;
+    this.#rowPrototype = rowPrototype;
     const simple = [
       ascii, text, tinyint, smallint, int, float, double, boolean, inet, long("bigint", options.bigint),
       long("counter", options.bigint), varint(options.bigint), decimal(options.decimal), blob("blob", options.blob),
       uuid("uuid"), uuid("timeuuid"), timestamp(options), date(options), time(options), duration(options),
     ];
-    for (const codec of simple) this.#known.set(codec.type, codec);
+    for (const codec of simple) this.#known.set(codec.type, replace(codec));
   }
 
   /** The codec of a type by its text. What is not known is bytes. */
@@ -72,7 +78,7 @@ export class Types {
     const names = columns.map(({ name }) => Object.keys({ [name]: 0 })[0]!);
     // Engines learn from the first objects of a constructor how much room the others need.
     const Row = function () {} as unknown as Shape["Row"];
-    Row.prototype = Object.prototype;
+    Row.prototype = this.#rowPrototype;
     return { columns: names.map((name, index) => ({ name, type: codecs[index]!.type })), names, codecs, Row };
   }
 
@@ -80,7 +86,8 @@ export class Types {
     const pattern = new RegExp(TOKEN);
     const next = (): string => pattern.exec(type)?.[1] ?? "";
     const name = (): string => next().slice(1, -1).replaceAll('""', '"');
-    const parse = (token: string): Codec => {
+    const parse = (token: string): Codec => this.#known.get(token) ?? this.#replace(make(token));
+    const make = (token: string): Codec => {
       if (token === "{") {
         const keyspace = name();
         next();
@@ -91,7 +98,7 @@ export class Types {
         }
         return userType(full, fields);
       }
-      if (!/^(list|set|map|tuple|vector)$/.test(token)) return this.#known.get(token) ?? blob(token, this.#options.blob);
+      if (!/^(list|set|map|tuple|vector)$/.test(token)) return blob(token, this.#options.blob);
       const inner: Codec[] = [];
       let dimension = 0;
       // Behind each comes a comma, or the end.

@@ -28,6 +28,7 @@ const DECIMAL = /^([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,10}))?$/i;
 
 /** A decimal number: `unscaled` divided by ten to the power of `scale`, so 1.50 and 1.5 are told apart. */
 export class Decimal {
+  static readonly name: string = "Decimal";
   constructor(readonly unscaled: bigint, readonly scale: number) {
     if (typeof unscaled !== "bigint" || (scale | 0) !== scale) throw new RangeError("a Decimal has a bigint and a 32-bit scale");
   }

@@ -68,6 +68,8 @@ async function byRequest(post, config, line) {
     if (config.only && !config.only.includes(name)) continue;
     line(await post("/run", { ...config, only: [name] }));
   }
+  await post("/keep", config);
+  line(await post("/use", config));
 }
 
 /** @type {Host} */
@@ -166,7 +168,10 @@ const chromiumHost = (name, inWorker) => ({
     try {
       const page = await browser.newPage();
       page.on("pageerror", (error) => console.error(`page: ${error.message}`));
-      page.on("console", (message) => message.type() === "error" && console.error(`page: ${message.text()}`));
+      // Every refused WebSocket makes a line that tests expect.
+      const isNews = (/** @type {import("playwright-core").ConsoleMessage} */ message) =>
+        message.type() === "error" && !message.text().startsWith("WebSocket connection to");
+      page.on("console", (message) => isNews(message) && console.error(`page: ${message.text()}`));
       await page.exposeFunction("tell", line);
       await page.goto(`${config.control}/page.html`);
       await page.evaluate(([config, inWorker]) => /** @type {any} */ (globalThis).begin(config, inWorker), [config, inWorker]);

@@ -24,8 +24,15 @@ export const connecting = ({ api, config, open }: Place): Test[] => [
       const db = await login({ user, password });
       equal((await db.execute("SELECT key FROM system.local")).length, 1);
       await db.close();
-      await rejects(login({ user, password: "wrong" }), { kind: "auth", code: 0x0100 });
-      await rejects(login({}), { kind: "auth" });
+      for (const options of [{ routing: "full" }, { earlyRequests: false }, {}]) {
+        const asked = async (wrong: object) => {
+          const refused = await login({ ...options, ...wrong });
+          // The first request confirms the login, unless it was to be confirmed before.
+          await refused.execute("SELECT key FROM system.local").finally(() => refused.close());
+        };
+        await rejects(asked({ user, password: "wrong" }), { kind: "auth", code: 0x0100, applied: false });
+        await rejects(asked({}), { kind: "auth" });
+      }
     },
   },
   {

@@ -69,6 +69,18 @@ export function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
+/** Tries until it goes well, for ten seconds. */
+export async function eventually(attempt: () => Promise<void>): Promise<void> {
+  for (let left = 100; ; left--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (left === 0) throw error;
+      await sleep(100);
+    }
+  }
+}
+
 function described(error: unknown): string {
   if (!(error instanceof Error) && !(error as Error)?.stack) return String(error);
   const { stack, message, cause } = error as Error;

@@ -28,8 +28,8 @@ use super::warm_start::{Features, Recalled, WarmStart, point_hash};
 use super::warnings::warning;
 use super::{Assignment, ConnectionId, Input, LookupId, Output, QuestionId};
 use crate::config::{Config, DEFAULT_PORT};
-use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, Offer, ShardAwarePorts};
+use crate::conn::{Answer, is_too_early};
 use crate::error::{ConfigProblem, Error, ErrorKind, PeerIncompatible, PeerMisbehaved, Quoted};
 use crate::rng::SmallRng;
 use crate::routing::{NodeIdx, TabletStats, TabletStore, Topology, View};
@@ -37,7 +37,7 @@ use crate::sync::Shared;
 use crate::target::{Endpoint, Target};
 use crate::time::Instant;
 use crate::wire::Opcode;
-use crate::wire::response::{ErrorCode, Response, ResultBody};
+use crate::wire::response::{Response, ResultBody};
 
 /// The control plane of a session with one connection.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub struct Single {
     backoff: Backoff,
     serving: Option<Serving>,
     phase: Phase,
+    /// Connections that have served.
+    served: u32,
     /// What an earlier session knew.
     recalled: Recalled,
     view: Shared<View>,
@@ -98,6 +100,7 @@ impl Single {
             backoff: Backoff::new(timeouts.reconnect_base, timeouts.reconnect_max),
             serving: None,
             phase: Phase::Starting,
+            served: 0,
             recalled: recalled.unwrap_or_default(),
             view: Shared::new(View::of_nodes(Topology::new())),
             outputs: VecDeque::new(),
@@ -339,6 +342,7 @@ impl Single {
             return;
         };
         self.contact = None;
+        self.served = self.served.saturating_add(1);
         self.backoff.opened(now);
         let topology = Topology::of_one(host_id(serving), address(&serving.endpoint));
         self.view = Shared::new(View::of_nodes(topology));
@@ -374,7 +378,7 @@ impl Single {
             return;
         };
         // Requests may be sent before the login is over, so it may fail as late as here.
-        if is_about_credentials(&error) && self.next_connection <= 1 {
+        if is_about_credentials(&error) && self.served <= 1 {
             return self.fail(error);
         }
         match &mut self.contact {
@@ -412,14 +416,6 @@ impl Recalled {
         let (_, features) = same.or_else(|| self.features.first())?;
         Some(Features::offer(*features))
     }
-}
-
-/// Refused because the node does not yet take anything but what belongs to the login.
-pub(crate) fn is_too_early(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Server(ErrorCode::Protocol | ErrorCode::Unauthorized)
-    )
 }
 
 fn host_id(serving: &Serving) -> Uuid {

@@ -40,7 +40,7 @@ pub use waiters::{Ticket, Turn, Waiters};
 use crate::error::{Applied, LinkError, LinkErrorKind};
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::Instant;
-use crate::wire::response::ServerError;
+use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{
     Compression, Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode,
     ProtocolVersion, Reader, compress_frame, patch_stream, put_frame,
@@ -138,6 +138,8 @@ pub struct Connection<S> {
     orphans_due: Instant,
     over: Option<Error>,
     draining: bool,
+    /// Nothing is taken for the moment.
+    is_held: bool,
 }
 
 impl<S: Default> Connection<S> {
@@ -158,6 +160,7 @@ impl<S: Default> Connection<S> {
             orphans_due: Instant::FAR_FUTURE,
             over: None,
             draining: false,
+            is_held: false,
         }
     }
 
@@ -536,22 +539,40 @@ impl<S: Default> Connection<S> {
             && !self.streams.any_pending()
     }
 
+    /// Takes no new request until [`Connection::release`]; they may wait.
+    pub const fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Requests are taken again.
+    pub fn release(&mut self, mut tell: impl FnMut(S)) {
+        self.is_held = false;
+        self.grant(&mut tell);
+    }
+
+    /// The node refused the connection in its handshake, so it has done nothing of what was sent.
+    /// All requests fail with the cause.
+    pub fn refuse(&mut self, error: &Error, tell: impl FnMut(S)) {
+        let error = error.clone().with_applied(Applied::No);
+        self.end(&error, Applied::No, tell);
+    }
+
     /// The connection is over. Requests that were partly written may have been applied, the
     /// others were not. Their error is that of a broken link, whatever the cause: a limit or an
     /// error of the server that ended the connection was not about them, and they may be tried
     /// elsewhere under the rules of lost requests.
-    pub fn close(&mut self, error: &Error, mut tell: impl FnMut(S)) {
+    pub fn close(&mut self, error: &Error, tell: impl FnMut(S)) {
+        self.end(&lost(error), Applied::Unknown, tell);
+    }
+
+    /// What was partly written is marked as `written`.
+    fn end(&mut self, error: &Error, written: Applied, mut tell: impl FnMut(S)) {
         if self.over.is_some() {
             return;
         }
-        let error = lost(error);
         self.over = Some(error.clone());
         let fail = |partly: bool| {
-            let applied = if partly {
-                Applied::Unknown
-            } else {
-                Applied::No
-            };
+            let applied = if partly { written } else { Applied::No };
             error.clone().with_applied(applied)
         };
         self.streams.fail_all(self.written, fail, |owner| {
@@ -587,11 +608,19 @@ impl<S: Default> Connection<S> {
     /// How many more requests may be taken, grants included.
     fn room(&self) -> u16 {
         let pending = self.output.len();
-        if pending > 0 && pending >= self.limits.pending_bytes {
+        if self.is_held || (pending > 0 && pending >= self.limits.pending_bytes) {
             return 0;
         }
         self.streams.available()
     }
+}
+
+/// Whether a node refused a request because its login is not over yet.
+pub(crate) fn is_too_early(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Server(ErrorCode::Protocol | ErrorCode::Unauthorized)
+    )
 }
 
 /// The head of a request frame.

@@ -11,6 +11,9 @@
 //! before it is answered. SUPPORTED then shows whether the assumption held; if STARTUP would have
 //! been another one the handshake fails, and is to be begun anew without assumption.
 //!
+//! Where requests may come early (see [`HandshakeConfig::early`]), the connection takes them beside
+//! the last request of the handshake. That one then stands on stream 0, which no request uses.
+//!
 //! A node may compress what it answers from STARTUP on; the flag of each frame tells.
 
 use alloc::string::String;
@@ -48,6 +51,9 @@ pub struct HandshakeConfig {
     pub events: Vec<&'static str>,
     /// The newest tablets extension to use.
     pub tablets_max: TabletsRouting,
+    /// Whether requests may be sent beside AUTH_RESPONSE, or beside STARTUP if there is no
+    /// authenticator, without waiting for the answer. Not together with events.
+    pub early: bool,
     /// What the node offered before: STARTUP is sent at once, as if it had been offered again.
     pub assumed: Option<Offer>,
 }
@@ -63,6 +69,7 @@ impl HandshakeConfig {
             driver_config: None,
             events: Vec::new(),
             tablets_max: TabletsRouting::V2,
+            early: false,
             assumed: None,
         }
     }
@@ -98,6 +105,8 @@ pub struct Negotiation {
     expected: Expected,
     /// What is agreed so far.
     agreed: Agreed,
+    /// The node has asked for more than the first token.
+    is_challenged: bool,
 }
 
 /// What the request under way is answered with.
@@ -129,6 +138,7 @@ impl Negotiation {
             stream: 0,
             expected: Expected::Supported,
             agreed,
+            is_challenged: false,
         };
         started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
         if let Some(offer) = started.config.assumed {
@@ -202,6 +212,30 @@ impl Negotiation {
         Ok(None)
     }
 
+    /// What is agreed, if requests may be sent beside the one that is under way.
+    pub(crate) fn early(&self) -> Option<Agreed> {
+        let may_come = match self.expected {
+            Expected::AuthSuccess => !self.is_challenged,
+            // Behind the answer to an OPTIONS that went together with STARTUP the next one is near.
+            Expected::ReadyOrAuthenticate => {
+                self.config.authenticator.is_none() && self.config.assumed.is_none()
+            }
+            Expected::Supported | Expected::Registered => false,
+        };
+        (may_come && self.may_be_early()).then_some(self.agreed)
+    }
+
+    fn may_be_early(&self) -> bool {
+        self.config.early && self.config.events.is_empty()
+    }
+
+    /// The stream of a request that others may be sent beside.
+    fn share_connection(&mut self) {
+        if self.may_be_early() {
+            self.stream = HANDSHAKE_STREAM;
+        }
+    }
+
     /// A compressed body. Nothing is compressed before STARTUP has been answered.
     fn inflate(&self, body: &[u8]) -> Result<Bytes, Error> {
         match self.config.compression {
@@ -230,6 +264,9 @@ impl Negotiation {
                 return Err(Error::new(kind));
             }
         } else {
+            if self.config.authenticator.is_none() {
+                self.share_connection();
+            }
             self.put_startup(&agreed, output)?;
         }
         self.agreed = agreed;
@@ -271,11 +308,13 @@ impl Negotiation {
             return Err(Error::bug("a challenge without an authenticator"));
         };
         let token = authenticator.evaluate(challenge.token)?;
+        self.is_challenged = true;
         self.put_token(&token, output)
     }
 
     fn put_token(&mut self, token: &[u8], output: &mut BytesMut) -> Result<(), Error> {
         self.expected = Expected::AuthSuccess;
+        self.share_connection();
         let response = AuthResponse { token: Some(token) };
         self.put(output, Opcode::AuthResponse, &mut |sink| {
             response.put(self.config.version, sink)
@@ -379,6 +418,9 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
     }
     options
 }
+
+/// Where the handshake goes on when requests are under way beside it; never given to a request.
+pub(crate) const HANDSHAKE_STREAM: i16 = 0;
 
 /// Longest body of a handshake, after it was compressed.
 const INFLATED_MAX: u32 = 1 << 20;

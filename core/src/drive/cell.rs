@@ -35,6 +35,7 @@ pub(crate) struct Cell {
     id: ConnectionId,
     agreed: Agreed,
     source_port: Option<NonZeroU16>,
+    opened_early: bool,
     clock: Shared<dyn Clock>,
     load: Load,
     locked: Mutex<Locked>,
@@ -128,6 +129,7 @@ impl Cell {
             id,
             agreed,
             source_port,
+            opened_early: false,
             clock,
             load: Load::default(),
             locked: Mutex::new(Locked {
@@ -136,6 +138,31 @@ impl Cell {
                 tally: ShardTally::default(),
             }),
         }
+    }
+
+    /// Its handshake is still under way.
+    pub(crate) fn early(mut self) -> Self {
+        self.opened_early = true;
+        self
+    }
+
+    /// Whether requests could be sent before the handshake was over, and may have been refused for
+    /// that.
+    pub(crate) const fn opened_early(&self) -> bool {
+        self.opened_early
+    }
+
+    /// No request is taken until the handshake is over; they may wait for that.
+    pub(super) fn hold(&self) -> Result<(), Error> {
+        self.with(|locked| locked.connection.hold())
+    }
+
+    /// The handshake is over.
+    pub(super) fn release(&self) -> Result<(), Error> {
+        let mut wakers = Wakers::new();
+        self.with(|locked| locked.connection.release(|caller| wakers.extend(caller)))?;
+        wakers.wake_all();
+        Ok(())
     }
 
     pub(crate) const fn id(&self) -> ConnectionId {
@@ -353,13 +380,17 @@ impl Cell {
         Ok(settled)
     }
 
-    /// The connection is over: whoever waits is told. `written` as for [`Cell::settle`].
-    pub(super) fn close(&self, error: &Error, written: usize) {
+    /// The connection is over: whoever waits is told. `written` as for [`Cell::settle`]; with
+    /// `is_refused` the node never took it.
+    pub(super) fn close(&self, error: &Error, written: usize, is_refused: bool) {
         let mut wakers = Wakers::new();
         let _ = self.with(|locked| {
             locked.connection.handle_written(written);
             let tell = |caller: Caller| wakers.extend(caller);
-            locked.connection.close(error, tell);
+            match is_refused {
+                true => locked.connection.refuse(error, tell),
+                false => locked.connection.close(error, tell),
+            }
         });
         wakers.wake_all();
     }

@@ -25,6 +25,7 @@
 //! `cargo run -p messina-bench --profile bench -- throughput`; what a request costs in heap calls
 //! (none) and instructions is held by the same package's `counts`.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
@@ -40,13 +41,14 @@ use super::transport::{Clock, Link, Target, Timer, Transport};
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::Received;
+use crate::conn::extensions::Agreed;
 use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
-use crate::conn::negotiate::{HandshakeConfig, Negotiation};
+use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
 use crate::error::TimeoutKind;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, LinkErrorKind, PeerMisbehaved};
 use crate::sync::{Shared, assert_unlocked};
 use crate::time::Instant;
-use crate::wire::{Flags, FrameHeader, Inflate};
+use crate::wire::{Flags, FrameHeader, Inflate, Opcode};
 
 /// Frames that one poll handles before the task lets others run.
 const FRAMES_PER_POLL: usize = 128;
@@ -137,7 +139,7 @@ impl<T: Transport> ConnectionTask<T> {
                     match handshaking.poll(cx, &mut self.timer, &self.clock) {
                         Poll::Pending => return Poll::Pending,
                         Poll::Ready(Err(error)) => return self.fail(error),
-                        Poll::Ready(Ok(agreed)) => {
+                        Poll::Ready(Ok((agreed, is_early))) => {
                             let Phase::Handshaking(done) =
                                 core::mem::replace(&mut self.phase, Phase::Done)
                             else {
@@ -147,7 +149,11 @@ impl<T: Transport> ConnectionTask<T> {
                             let port = done.link.source_port();
                             let clock = Shared::clone(self.hub.clock());
                             let cell = Cell::new(self.id, agreed, port, limits, clock);
-                            let open = Open::new(done, Shared::new(cell));
+                            let open = if is_early {
+                                Open::early(done, Shared::new(cell.early()))
+                            } else {
+                                Open::new(done, Shared::new(cell)).0
+                            };
                             self.hub
                                 .report(Report::Connected(Shared::clone(&open.cell)));
                             if self.hub.over().is_some() {
@@ -293,20 +299,25 @@ impl<L: Link> Handshaking<L> {
         cx: &mut Context<'_>,
         timer: &mut impl Timer,
         clock: &impl Clock,
-    ) -> Poll<Result<crate::conn::extensions::Agreed, Error>> {
+    ) -> Poll<Result<(Agreed, bool), Error>> {
         if clock.now() >= self.deadline {
             let error = Error::new(ErrorKind::Timeout(TimeoutKind::Handshake));
             return Poll::Ready(Err(error));
         }
         for _ in 0..HANDSHAKE_READS_PER_POLL {
             if let Some(ready) = self.poll_frames()? {
-                return Poll::Ready(Ok(ready));
+                return Poll::Ready(Ok((ready, false)));
             }
             assert_unlocked();
             self.needs_flush |= !self.output.is_empty();
             write_some(&mut self.link, cx, &mut self.output, &mut 0)?;
             if self.needs_flush && self.output.is_empty() {
                 self.needs_flush = self.link.poll_flush(cx)?.is_pending();
+            }
+            if self.output.is_empty()
+                && let Some(agreed) = self.negotiation.early()
+            {
+                return Poll::Ready(Ok((agreed, true)));
             }
             make_room(
                 &self.framer,
@@ -334,7 +345,7 @@ impl<L: Link> Handshaking<L> {
     }
 
     /// Handles the frames that are there.
-    fn poll_frames(&mut self) -> Result<Option<crate::conn::extensions::Agreed>, Error> {
+    fn poll_frames(&mut self) -> Result<Option<Agreed>, Error> {
         while let Some(cut) = self
             .framer
             .poll_cut(&mut self.input)
@@ -388,18 +399,36 @@ struct Open<L> {
     waker: Option<Waker>,
     /// When the timer fires; far future when it is not armed.
     armed: Instant,
+    /// There while the handshake is not over yet.
+    early: Option<Box<Early>>,
+}
+
+/// The rest of a handshake beside which requests are taken already.
+struct Early {
+    negotiation: Negotiation,
+    deadline: Instant,
 }
 
 impl<L: Link> Open<L> {
-    fn new(handshaking: Handshaking<L>, cell: Shared<Cell>) -> Self {
-        Self {
+    fn early(handshaking: Handshaking<L>, cell: Shared<Cell>) -> Self {
+        let deadline = handshaking.deadline;
+        let (mut open, negotiation) = Self::new(handshaking, cell);
+        open.early = Some(Box::new(Early {
+            negotiation,
+            deadline,
+        }));
+        open
+    }
+
+    fn new(handshaking: Handshaking<L>, cell: Shared<Cell>) -> (Self, Negotiation) {
+        let open = Self {
             link: handshaking.link,
             cell,
             framer: handshaking.framer,
             input: handshaking.input,
             output: BytesMut::new(),
             written: 0,
-            needs_flush: false,
+            needs_flush: handshaking.needs_flush,
             may_write: false,
             started: None,
             body: Bytes::new(),
@@ -408,7 +437,9 @@ impl<L: Link> Open<L> {
             waker: None,
             // Left to fire: armed for later instead, it might keep this time and not be asked.
             armed: handshaking.deadline,
-        }
+            early: None,
+        };
+        (open, handshaking.negotiation)
     }
 
     fn poll(
@@ -433,6 +464,9 @@ impl<L: Link> Open<L> {
         hub: &Hub,
     ) -> Result<Option<Ended>, Error> {
         let now = clock.now();
+        if self.handshake_ends() <= now {
+            return Err(Error::new(ErrorKind::Timeout(TimeoutKind::Handshake)));
+        }
         let same_waker = self
             .waker
             .as_ref()
@@ -449,7 +483,12 @@ impl<L: Link> Open<L> {
             self.armed = Instant::FAR_FUTURE;
         }
         self.poll_write(cx, hub)?;
+        let was_early = self.early.is_some();
         let budget_left = self.poll_read(cx, now, hub)?;
+        if was_early && !self.output.is_empty() {
+            // Perhaps the handshake's next word.
+            self.poll_write(cx, hub)?;
+        }
         let again = match self.settle()? {
             Settled::Ended => return Ok(Some(Ended::Drained)),
             Settled::OutputWaits => {
@@ -457,7 +496,7 @@ impl<L: Link> Open<L> {
                 true
             }
             Settled::Idle { wakes_at } => {
-                self.arm(cx, timer, wakes_at, clock)?;
+                self.arm(cx, timer, wakes_at.min(self.handshake_ends()), clock)?;
                 false
             }
         };
@@ -466,6 +505,41 @@ impl<L: Link> Open<L> {
             cx.waker().wake_by_ref();
         }
         Ok(None)
+    }
+
+    /// When a handshake that is still under way has taken too long.
+    fn handshake_ends(&self) -> Instant {
+        let early = self.early.as_ref();
+        early.map_or(Instant::FAR_FUTURE, |early| early.deadline)
+    }
+
+    /// Takes the frames of the handshake out of those that were cut. If a request is refused beside
+    /// it, or it takes longer than one answer, the next ones wait for its end.
+    fn go_on_with_handshake(&mut self) -> Result<(), Error> {
+        let mut place = 0;
+        while let (Some(early), Some((header, _))) = (&mut self.early, self.frames.get(place)) {
+            if header.stream != HANDSHAKE_STREAM {
+                if header.opcode == Opcode::Error {
+                    self.cell.hold()?;
+                }
+                place = place.saturating_add(1);
+                continue;
+            }
+            let (header, body) = self.frames.remove(place);
+            // Its bytes are written behind what is being written. That they count as a request's
+            // makes one that is lost look written a little too soon, which is the safe side.
+            let done = early
+                .negotiation
+                .advance(&header, &body, &mut self.output)?;
+            match done {
+                Some(_) => {
+                    self.early = None;
+                    self.cell.release()?;
+                }
+                None => self.cell.hold()?,
+            }
+        }
+        Ok(())
     }
 
     /// Decides whether the task may sleep.
@@ -653,6 +727,9 @@ impl<L: Link> Open<L> {
         if self.frames.is_empty() {
             return Ok(());
         }
+        if self.early.is_some() {
+            self.go_on_with_handshake()?;
+        }
         let (frames, wakers) = (&mut self.frames, &mut self.wakers);
         let mut events = Vec::new();
         let outcome = self.cell.with(|locked| {
@@ -675,7 +752,12 @@ impl<L: Link> Open<L> {
 
     /// Fails whatever is under way.
     fn close(&self, error: &Error) {
-        self.cell.close(error, self.written);
+        let is_refused = self.early.is_some()
+            && matches!(
+                error.kind(),
+                ErrorKind::Server(_) | ErrorKind::PeerIncompatible(_)
+            );
+        self.cell.close(error, self.written, is_refused);
     }
 }
 

@@ -407,6 +407,7 @@ fn take_ready<K: Copy, F: Future + Unpin>(
 /// What every connection says about this client.
 fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
     let mut handshake = HandshakeConfig::new(config.protocol);
+    handshake.early = config.early_requests && config.routing == Routing::Single;
     handshake.compression = config.compression;
     handshake.authenticator.clone_from(&config.authenticator);
     handshake.tablets_max = match config.routing {

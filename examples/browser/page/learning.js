@@ -17,20 +17,26 @@ export class Learning {
       }
     });
     if (!isSame) this.#open.clear();
-    for (const [at, { began, astray: before }] of this.#open) {
-      if (held?.[at]?.version !== tablets[at].version) continue;
-      this.#open.delete(at);
-      const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      const count = astray - before;
-      const cost = count === 1 ? "1 request went" : `${count} requests went`;
-      note(`The driver has learned tablet ${at} of ${table}: ${cost} astray in ${seconds} s`, "good");
-    }
+    const learned = [...this.#open].filter(([at]) => held?.[at]?.version === tablets[at].version);
+    if (learned.length > 0) note(sentence(table, learned, astray), "good");
+    for (const [at] of learned) this.#open.delete(at);
     this.#table = table;
     this.#astray = astray;
     this.#versions = tablets.map(({ version }) => version);
   }
 
   #astray = 0;
+}
+
+/** One line for all that were learned since the last look. */
+function sentence(table, learned, astray) {
+  const began = Math.min(...learned.map(([, { began }]) => began));
+  const count = astray - Math.min(...learned.map(([, { astray }]) => astray));
+  const seconds = (performance.now() - began) / 1000;
+  const time = seconds < 0.1 ? "less than 0.1 s" : `${seconds.toFixed(1)} s`;
+  const which = learned.length === 1 ? `tablet ${learned[0][0]}` : `tablets ${learned.map(([at]) => at).join(", ")}`;
+  const cost = count === 1 ? "1 request went" : `${count} requests went`;
+  return `The driver has learned ${which} of ${table}: ${cost} astray in ${time}`;
 }
 
 function astrayOf(nodes, table) {

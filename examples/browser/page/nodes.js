@@ -61,7 +61,7 @@ class Cell {
     this.glow = element("span", { class: "glow" });
     this.amiss = element("span", { class: "glow wrong" });
     this.root = element("div", { class: "shard", role: "group" }, this.glow, this.amiss,
-      element("div", { class: "name" }, `shard ${shard}`, this.links),
+      element("div", { class: "name" }, element("span", { class: "word" }, "shard"), `${shard}`, this.links),
       element("div", { class: "count" }, this.total, this.astray),
       element("div", { class: "bar", "aria-hidden": "true" }, this.right, this.wrong));
   }

@@ -16,7 +16,7 @@ export class TabletDetail {
       element("h3", {}, `Tablet ${at}`),
       element("p", { class: "range" }, `(${tablet.first}, ${tablet.last}]`),
       element("dl", {},
-        row("Nodes", tablet.replicas.map(({ node, shard }, copy) => chip(node, shard, copy === tablet.leader))),
+        row("Nodes", leaderFirst(tablet).map(({ node, shard }, copy) => chip(node, shard, tablet.leader !== null && copy === 0))),
         held && row("Driver", knows ? replicasOf(knows, tablet) : [element("small", {}, "not met yet")]),
         row("Version", [nibbles(tablet.version)]),
         held && row("Driver’s", knows ? [nibbles(knows.version, tablet.version), verdict(knows, tablet)] : [element("small", {}, "none")])),
@@ -27,6 +27,10 @@ export class TabletDetail {
 }
 
 const row = (name, held) => [element("dt", {}, name), element("dd", {}, held)];
+
+/** As the driver holds them. */
+const leaderFirst = ({ replicas, leader }) =>
+  leader === null ? replicas : [replicas[leader], ...replicas.filter((_, copy) => copy !== leader)];
 
 const replicasOf = (knows, tablet) =>
   knows.replicas.map(({ node, shard }, copy) => chip(node, shard, tablet.leader !== null && copy === 0));

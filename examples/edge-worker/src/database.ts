@@ -21,7 +21,6 @@ export async function open(env: Env): Promise<Database> {
 export function options(env: Env, warmStart?: Uint8Array): ConnectOptions {
   return {
     contactPoints: env.CONTACT_POINTS.split(","),
-    keyspace: env.KEYSPACE,
     connectTimeout: 3000,
     requestTimeout: 3000,
     ...(env.RELAY_URL && { relay: { url: env.RELAY_URL, protocol: "cql" } as const }),

@@ -3,7 +3,6 @@
 export interface Env {
   /** Nodes, as the Worker or the relay reaches them: `host:port`, separated by commas. */
   readonly CONTACT_POINTS: string;
-  readonly KEYSPACE: string;
   /** A relay (`messina relay`), for clusters that the Worker cannot reach by itself. */
   readonly RELAY_URL?: string;
   readonly RELAY_TOKEN?: string;

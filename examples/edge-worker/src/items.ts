@@ -1,4 +1,5 @@
 // GET and PUT /items/:id, and GET /items page by page. Templates bind their values and never put them into the text.
+// Tables are named in full, so that a new connection has no keyspace to choose.
 
 import type { Database } from "messina-cql";
 
@@ -22,13 +23,13 @@ export async function respond(db: Database, request: Request, pathname: string):
 
 async function one(db: Database, request: Request, id: string): Promise<Response> {
   if (request.method === "GET") {
-    const result = await db.query<Item>`SELECT id, name, stock, updated FROM items WHERE id = ${id}`;
+    const result = await db.query<Item>`SELECT id, name, stock, updated FROM edge.items WHERE id = ${id}`;
     return result.first ? told(Response.json(result.first), result) : problem(404, `no item ${id}`);
   }
   if (request.method === "PUT") {
     const { name, stock = 0 } = ((await request.json().catch(() => null)) ?? {}) as Partial<Item>;
     if (typeof name !== "string" || !Number.isInteger(stock)) return problem(400, "a body like {\"name\": \"…\", \"stock\": 1}");
-    const result = await db.query`INSERT INTO items (id, name, stock, updated) VALUES (${id}, ${name}, ${stock}, ${new Date()})`;
+    const result = await db.query`INSERT INTO edge.items (id, name, stock, updated) VALUES (${id}, ${name}, ${stock}, ${new Date()})`;
     return told(new Response(null, { status: 204 }), result);
   }
   return problem(405, "only GET and PUT");
@@ -39,7 +40,7 @@ async function list(db: Database, { searchParams }: URL): Promise<Response> {
   const limit = Number(searchParams.get("limit") ?? PAGE);
   if (!(limit >= 1 && limit <= PAGE_MAX)) return problem(400, `limit is from 1 to ${PAGE_MAX}`);
   const pagingState = searchParams.get("cursor") ?? undefined;
-  const result = await db.execute<Item>("SELECT id, name, stock, updated FROM items", [], { pageSize: limit, pagingState });
+  const result = await db.execute<Item>("SELECT id, name, stock, updated FROM edge.items", [], { pageSize: limit, pagingState });
   return told(Response.json({ items: result.rows(), cursor: result.pagingState ?? null }), result);
 }
 

@@ -1,22 +1,19 @@
-// A Durable Object that keeps one database open for many requests.
+// A Durable Object that keeps one database open for many requests, connected to every shard.
 
-import { open, refused } from "./database.js";
+import { CqlObject } from "messina-cql/durable";
+import { options, refused } from "./database.js";
 import type { Env } from "./env.js";
 import { respond } from "./items.js";
-import type { Database } from "messina-cql";
 
-export class Pool {
-  #env: Env;
-  #db: Promise<Database> | undefined;
-
-  constructor(_state: unknown, env: Env) {
-    this.#env = env;
+export class Pool extends CqlObject<Env> {
+  connectOptions() {
+    return { ...options(this.env), routing: "full" as const };
   }
 
   async fetch(request: Request): Promise<Response> {
     try {
-      this.#db ??= open(this.#env);
-      return await respond(await this.#db, request, new URL(request.url).pathname.replace("/pool", ""));
+      const db = await this.database();
+      return await respond(db, request, new URL(request.url).pathname.replace("/pool", ""));
     } catch (error) {
       return refused(error);
     }

@@ -5,6 +5,10 @@
 //! control plane's questions on the way, stays silent, blocks, resets or closes. Nothing here
 //! uses an encoder or decoder of the driver.
 //!
+//! Nearly all scenes are played twice ([`play_everywhere`]): over links of their own, and through a
+//! `messina-websocket` tunnel, with a relay in memory between driver and nodes. All of F1, F4 and F6
+//! are; only what the driver's own socket does at a reset and at its close is not.
+//!
 //! Which test shows which failure; cases that need no driver around them are shown where their
 //! code is. A test checks that all of these exist.
 //!
@@ -79,6 +83,13 @@
 //! | O7 | a deleted route | `core/src/cluster/tests/routes.rs` | `a_deleted_route_costs_no_connection_and_allows_none` |
 //! | O7 | no port | `core/src/cluster/tests/routes.rs` | `a_route_without_a_port_for_the_way_in_use_concerns_its_node` |
 //! | O7 | one name | `core/src/cluster/tests/routes.rs` | `nodes_behind_one_name_are_told_apart` |
+//! | W1 | as bytes, every cut | `tests/contract/tests/websocket.rs` | `frames_come_in_order_however_messages_cut_them` |
+//! | W1 | (a), (b), (c), (e), the whole driver | `tests/contract/tests/websocket.rs` | `answers_reach_their_requests_however_messages_cut_them` |
+//! | W1 | (d), close code | `tests/contract/tests/websocket.rs` | `a_text_message_is_a_protocol_error_and_closes` |
+//! | W1 | (d), the whole driver | `tests/contract/tests/websocket.rs` | `a_text_message_between_answers_fails_its_connection_only` |
+//! | W1 | back-pressure | `tests/contract/tests/websocket.rs` | `a_far_end_that_does_not_read_bounds_what_is_taken` |
+//! | W1 | through a tunnel, cuts | `transports/websocket/src/tunnel/tests.rs` | `the_stream_may_be_cut_anywhere` |
+//! | W1 | through a tunnel, back-pressure | `transports/websocket/src/tunnel/tests.rs` | `a_slow_reader_bounds_its_writer` |
 //! | W4 | short writes | `tests/scenario/tests/cases/sockets.rs` | `short_writes_lose_and_repeat_nothing` |
 //! | W4 | reset | `tests/scenario/tests/cases/sockets.rs` | `a_reset_within_a_frame_fails_its_request_at_once` |
 //! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_frame_begun_is_finished_before_any_other` |
@@ -110,10 +121,11 @@
 pub mod frame;
 mod link;
 mod node;
+mod relay;
 mod scene;
 mod system;
 
 pub use frame::{Execute, Frame, Value, hex};
 pub use link::{ScriptLink, ScriptTransport};
 pub use node::{Peer, address, any_request, on_stream, serving};
-pub use scene::{Asked, Call, Scene, play, play_once};
+pub use scene::{Asked, Call, Scene, play, play_everywhere, play_once};

@@ -9,20 +9,28 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use messina_core::config::Config;
-use messina_core::drive::{Batch, Prepared, QueryResult, Session, Statement, Timer, Transport};
+use messina_core::drive::{
+    Batch, Endpoint, Prepared, QueryResult, Session, Statement, Timer, Transport,
+};
 use messina_core::error::Error;
 use messina_core::time::Instant;
 use messina_core::types::EncodeRow;
 use messina_sim::link::{Executor, Faults, SimTransport, Spawner, World};
 use messina_sim::node::Options;
+use messina_websocket::mux::Mux;
+use messina_websocket::tunnel::Limits;
 
 use crate::frame::{Frame, PREPARE, hex};
 use crate::link::{Exchange, ScriptTransport};
 use crate::node::{Peer, address};
+use crate::relay::RelayTransport;
 use crate::system::Facts;
 
 /// Orders of tasks that every scene is played in.
 const SEEDS: u64 = 8;
+
+/// The same for a scene that is played through a tunnel.
+const TUNNEL_SEEDS: u64 = 3;
 
 /// No scene lasts longer, in virtual microseconds.
 const TIME_MAX: u64 = 1_000_000_000_000;
@@ -30,6 +38,12 @@ const TIME_MAX: u64 = 1_000_000_000_000;
 /// Plays a scene several times, with tasks in another order each time.
 pub fn play<F: Future<Output = ()> + 'static>(script: impl Fn(Scene) -> F) {
     (0..SEEDS).for_each(|seed| play_once(seed, &script));
+}
+
+/// The same, and then through a tunnel and its relay, in a few orders of their tasks.
+pub fn play_everywhere<F: Future<Output = ()> + 'static>(script: impl Fn(Scene) -> F) {
+    play(&script);
+    (0..TUNNEL_SEEDS).for_each(|seed| play_once(seed, |scene| script(scene.through_tunnel())));
 }
 
 /// Plays a scene with the task order of one seed.
@@ -51,6 +65,7 @@ pub fn play_once<F: Future<Output = ()> + 'static>(seed: u64, script: impl Fn(Sc
         facts: Rc::new(facts),
         world,
         seed,
+        is_tunnelled: false,
     };
     let outcome = executor.run(TIME_MAX, script(scene));
     assert_eq!(outcome, Ok(()), "seed {seed}");
@@ -64,9 +79,17 @@ pub struct Scene {
     exchange: Rc<RefCell<Exchange>>,
     facts: Rc<Facts>,
     seed: u64,
+    is_tunnelled: bool,
 }
 
 impl Scene {
+    /// The same with a tunnel between the driver and the script's links.
+    #[must_use]
+    pub const fn through_tunnel(mut self) -> Self {
+        self.is_tunnelled = true;
+        self
+    }
+
     /// The same with one node for each of these tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: &[i64]) -> Self {
@@ -113,6 +136,16 @@ impl Scene {
     /// Starts a session and its driver; nothing is connected yet.
     pub fn start(&self, config: Config) -> Session {
         let transport = ScriptTransport::new(&self.world, Rc::clone(&self.exchange));
+        if !self.is_tunnelled {
+            return self.start_over(config, transport);
+        }
+        let relay = RelayTransport::new(transport, self.spawner.clone());
+        let (mux, pump) = Mux::new(relay, Endpoint::Local("relay".into()), Limits::client());
+        self.spawner.spawn(pump);
+        self.start_over(config, mux)
+    }
+
+    fn start_over<T: Transport + 'static>(&self, config: Config, transport: T) -> Session {
         let started = messina_core::drive::start(config, transport, &mut Seed(self.seed));
         let (session, mut driver) = started.expect("a sound configuration");
         let spawner = self.spawner.clone();

@@ -14,7 +14,7 @@ use std::thread::LocalKey;
 use messina_core::drive::{Batch, Prepared, Session};
 use messina_core::error::{ErrorKind, LimitField};
 use messina_scenario::frame::VOID;
-use messina_scenario::{hex, on_stream, play_once};
+use messina_scenario::{Scene, hex, on_stream, play_once};
 
 /// Counts bytes held and their peak, for each thread by itself.
 struct Counting;
@@ -120,7 +120,7 @@ fn a_declared_length_allocates_nothing() {
         // The longest that is read: nothing comes of it.
         "840000010810000000",
     ] {
-        play_once(0, move |scene| async move {
+        let script = move |scene: Scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let call = scene.query(&session, SELECT);
             let request = peer.request().await;
@@ -137,7 +137,9 @@ fn a_declared_length_allocates_nothing() {
             if header == "840000010810000001" {
                 assert_eq!(error.kind(), ErrorKind::Limit(LimitField::FrameLen));
             }
-        });
+        };
+        play_once(0, script);
+        play_once(0, |scene| script(scene.through_tunnel()));
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     context
         .run("node")
         .arg(format!("{FOLDER}/main.mjs"))
-        .args(["--transport", "tcp"])
+        .args(["--transport", "tcp", "--transport", "cql"])
         .env("MESSINA", context.target_dir.join("debug/messina"))
         .run()
 }

@@ -1,5 +1,7 @@
 //! The task over a link and a timer that do exactly what a script says.
 
+mod early;
+
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -29,6 +31,7 @@ const READY: &[u8] = &[0x84, 0, 0, 1, 2, 0, 0, 0, 0];
 #[derive(Default)]
 struct Script {
     incoming: VecDeque<u8>,
+    written: Vec<u8>,
     /// Repeats this for ever.
     endless: Option<&'static [u8]>,
     /// Outcomes of the next writes.
@@ -72,7 +75,11 @@ impl Link for ScriptLink {
     ) -> Poll<Result<usize, LinkError>> {
         let mut script = self.0.borrow_mut();
         script.flushed = false;
-        Poll::Ready(script.writes.pop_front().unwrap_or(Ok(bytes.len())))
+        let outcome = script.writes.pop_front().unwrap_or(Ok(bytes.len()));
+        script
+            .written
+            .extend(bytes.iter().take(outcome.unwrap_or(0)));
+        Poll::Ready(outcome)
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {

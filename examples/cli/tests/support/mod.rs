@@ -75,6 +75,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
 }
 
 /// The JSON values of a stream.
+#[allow(dead_code, reason = "not every test reads them")]
 pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))

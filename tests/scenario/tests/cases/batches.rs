@@ -9,7 +9,7 @@ use messina_core::wire::request::BatchKind;
 use messina_core::wire::response::ErrorCode;
 use messina_core::wire::{Consistency, EncodeErrorKind, SerialConsistency};
 use messina_scenario::frame::{BATCH, PREPARE, VOID, bytes, response, rows, string};
-use messina_scenario::{Peer, Scene, Value, any_request, hex, play, play_once, serving};
+use messina_scenario::{Peer, Scene, Value, any_request, hex, play_everywhere, play_once, serving};
 
 use super::support::{check_works, millis};
 
@@ -64,7 +64,7 @@ fn value(text: &str) -> Value {
 fn a_batch_is_laid_out_as_the_protocol_says() {
     let agreed: &[&str] = &["SCYLLA_USE_METADATA_ID", "TABLETS_ROUTING_V2_EXPERIMENTAL"];
     for extensions in [&[][..], agreed] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let count = u16::try_from(extensions.len()).expect("few").to_be_bytes();
             let options = extensions
                 .iter()
@@ -105,7 +105,7 @@ fn a_batch_is_laid_out_as_the_protocol_says() {
 
 #[test]
 fn a_batch_can_be_filled_again() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let insert = prepare_insert(&scene, &session, &mut peer).await;
         let mut batch = Batch::new(BatchKind::Logged);
@@ -146,7 +146,7 @@ fn a_batch_whose_statement_was_lost_is_sent_again_as_it_was() {
     let expected = "00 0002 01 0001aa 0001 00000004 00000001 00 0000001e \
                     494e5345525420494e544f206b2e74202870292056414c554553202832290000 0001 \
                     30 0009 00060a24181e4000";
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = frame(&hex(prepared));
         let insert = scene.prepare(&session, &mut peer, named, &prepared).await;
@@ -175,7 +175,7 @@ fn a_batch_whose_statement_was_lost_is_sent_again_as_it_was() {
 
 #[test]
 fn lost_statements_are_given_back_one_after_the_other() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let insert = prepare_insert(&scene, &session, &mut peer).await;
         let update = frame(&insert_prepared(0xbb));
@@ -205,7 +205,7 @@ fn lost_statements_are_given_back_one_after_the_other() {
 #[test]
 fn a_node_that_forgets_for_ever_is_asked_once_for_each_statement() {
     for (id, prepares) in [(0xaa, 2), (0xcc, 0)] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let insert = prepare_insert(&scene, &session, &mut peer).await;
             let update = frame(&insert_prepared(0xbb));
@@ -237,7 +237,7 @@ fn a_node_that_forgets_for_ever_is_asked_once_for_each_statement() {
 #[test]
 fn a_conditional_batch_tells_whether_it_was_applied_and_what_it_found() {
     for applied in [true, false] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let mut batch = Batch::unlogged();
             for text in ["INSERT one IF NOT EXISTS", "INSERT two IF NOT EXISTS"] {
@@ -313,7 +313,7 @@ fn other_rows_tell_nothing_of_conditions() {
 /// Two nodes; the token of pk = 1 is the second one's.
 #[test]
 fn a_batch_goes_where_its_first_statement_with_a_token_goes() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = scene.with_tokens(&[0, -4_069_959_284_402_364_209]);
         let (session, mut peers) = scene.connect_all(scene.config()).await;
         let insert = prepare_everywhere(&scene, &session, &mut peers, INSERT.into()).await;
@@ -374,7 +374,7 @@ fn only_what_may_be_applied_twice_is_repeated() {
         (BatchKind::Unlogged, true, false, true),
         (BatchKind::Counter, true, true, false),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_tokens(&[0, 1 << 60]);
             let (session, mut peers) = scene.connect_all(scene.config()).await;
             let statement = Statement::new(INSERT);
@@ -406,7 +406,7 @@ fn only_what_may_be_applied_twice_is_repeated() {
 /// A batch whose log was not written is sent to the same node once more, whatever it holds.
 #[test]
 fn a_batch_whose_log_timed_out_is_repeated_once() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = scene.with_tokens(&[0, 1 << 60]);
         let (session, mut peers) = scene.connect_all(scene.config()).await;
         let mut batch = Batch::logged();
@@ -427,7 +427,7 @@ fn a_batch_whose_log_timed_out_is_repeated_once() {
 /// Trace id, warnings and custom payload stand in front of the result, in this order.
 #[test]
 fn what_comes_beside_the_result_is_kept() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let mut batch = Batch::unlogged().traced().with_timeout(millis(100));
         batch.push_text("INSERT one").expect("fits");

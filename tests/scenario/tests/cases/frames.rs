@@ -4,7 +4,7 @@ use messina_core::conn::framer::FrameLimits;
 use messina_core::error::{ErrorKind, LimitField, PeerMisbehaved};
 use messina_core::wire::EncodeErrorKind;
 use messina_scenario::frame::{ROW_1, bytes, response, rows};
-use messina_scenario::{Scene, hex, play};
+use messina_scenario::{Scene, hex, play_everywhere};
 use uuid::uuid;
 
 use super::support::{SELECT, check_reconnects, check_works, kind, value};
@@ -24,7 +24,7 @@ fn prefixes_are_read_in_order_and_shown_to_the_caller() {
             None,
         ),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let call = scene.query(&session, SELECT);
             let request = peer.request().await;
@@ -51,7 +51,7 @@ fn an_absurd_length_fails_its_request_at_once_and_the_pool_reconnects() {
         ("8400000108ffffffff", negative),
         ("84000001087fffffff", too_long),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let call = scene.query(&session, SELECT);
             let request = peer.request().await;
@@ -98,19 +98,19 @@ struct Asked {
 #[test]
 fn the_limit_of_frames_can_be_set_lower() {
     let too_long = Err(ErrorKind::Limit(LimitField::FrameLen));
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let (mut asked, session) = ask_for(&scene, 64 << 10, 0).await;
         assert!(asked.outcome.is_ok());
         check_works(&scene, &session, &mut asked.peer).await;
     });
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let (mut asked, session) = ask_for(&scene, (64 << 10) + 1, 0).await;
         assert_eq!(asked.outcome, too_long);
         asked.peer.closed().await;
         check_reconnects(&scene, &session).await;
     });
     // Where more may be skipped than read the connection goes on behind the frame.
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let (mut asked, session) = ask_for(&scene, (64 << 10) + 1, 1 << 20).await;
         assert_eq!(asked.outcome, too_long);
         check_works(&scene, &session, &mut asked.peer).await;
@@ -125,7 +125,7 @@ fn a_request_too_long_is_refused_before_its_first_byte() {
                     00016b 000174 000176 0003 00000004 00000000";
     let default = messina_core::conn::ConnectionLimits::default();
     assert_eq!(default.request_len_max, 256 << 20);
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let mut config = scene.config();
         config.limits.connection.request_len_max = 64 << 10;
         let (session, mut peer) = scene.connect(config).await;

@@ -8,7 +8,7 @@ use messina_core::drive::Session;
 use messina_core::error::{Error, ErrorKind, PeerIncompatible};
 use messina_core::wire::response::ErrorCode;
 use messina_scenario::frame::{AUTH_RESPONSE, string};
-use messina_scenario::{Peer, Scene, hex, on_stream, play};
+use messina_scenario::{Peer, Scene, hex, on_stream, play_everywhere};
 
 use super::support::{check_works, millis, only_connection};
 
@@ -49,7 +49,7 @@ fn sharding<'a>(shard: &'a str, shards: &'a str, msb: &'a str) -> [(&'a str, &'a
 /// whether it was asked what only ScyllaDB knows.
 fn check_supported(body: &[u8], expected: (Option<u16>, Option<u16>, bool)) {
     let body = body.to_vec();
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let scene = scene.with_supported(body.clone());
         async move {
             let mut config = scene.config();
@@ -136,7 +136,7 @@ fn the_plain_token_has_the_form_both_databases_read() {
         ("ü", "pä", "040000000f0000000b0000000700c3bc0070c3a4"),
     ] {
         for success in ["840000001000000004ffffffff", "84000000100000000400000000"] {
-            play(move |scene| async move {
+            play_everywhere(move |scene| async move {
                 let credentials = Some((user, password));
                 let (session, mut peer) = start_with(&scene, credentials, AUTHENTICATE).await;
                 let token = peer.frame().await;
@@ -153,7 +153,7 @@ fn the_plain_token_has_the_form_both_databases_read() {
 /// Case N7: a node that asks for nothing.
 #[test]
 fn ready_without_being_asked_is_connected() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let credentials = Some(("u", "p"));
         let (session, mut peer) = start_with(&scene, credentials, "840000000200000000").await;
         peer.serving(session.ready()).await.expect("ready");
@@ -195,7 +195,7 @@ fn unexpected_challenges_and_bad_credentials_are_typed_errors() {
             ErrorKind::Server(ErrorCode::BadCredentials),
         ),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let credentials = Some(("user", "s3cret"));
             let (session, mut peer) = start_with(&scene, credentials, AUTHENTICATE).await;
             let token = peer.frame().await;
@@ -224,7 +224,7 @@ impl Authenticator for Expecting {
 /// Case N7: challenges go to the authenticator, null as none.
 #[test]
 fn challenges_go_to_the_authenticator() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let challenges = vec![Some(&b"abc"[..]), None];
         let expecting: Box<dyn Authenticator> = Box::new(Expecting(Mutex::new(challenges)));
         let mut config = scene.config();
@@ -252,7 +252,7 @@ fn challenges_go_to_the_authenticator() {
 /// Case N7: no credentials are configured.
 #[test]
 fn missing_credentials_name_the_authenticator() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = start_with(&scene, None, AUTHENTICATE).await;
         let missing = ErrorKind::PeerIncompatible(PeerIncompatible::CredentialsMissing);
         let error = check_refused(&scene, &session, &mut peer, missing).await;

@@ -6,7 +6,9 @@ use messina_core::error::{ApiMisuse, DecodeFailure, Error, ErrorKind, PeerMisbeh
 use messina_core::types::CqlValue;
 use messina_core::wire::Consistency;
 use messina_scenario::frame::{EXECUTE, PREPARE, VOID, response, string};
-use messina_scenario::{Asked, Execute, Frame, Peer, Scene, any_request, hex, on_stream, play};
+use messina_scenario::{
+    Asked, Execute, Frame, Peer, Scene, any_request, hex, on_stream, play_everywhere,
+};
 
 /// PREPARED id aa, result id 01, result (a int).
 const PREPARED: &str = "84000001080000002f000000040001aa00010100000001000000000000000000016b000174\
@@ -75,7 +77,7 @@ async fn executed(peer: &mut Peer) -> (Frame, Execute) {
 /// Case P1.
 #[test]
 fn a_changed_id_and_its_columns_are_kept_as_one() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (scene, session, mut peer, prepared) = prepared(scene).await;
         let clone = prepared.clone();
         for (statement, request, answer, row) in [
@@ -116,7 +118,7 @@ fn answers_out_of_order_are_read_by_what_they_were_asked_by() {
          00000001 00000004 00000001 00000001 7a 00000004 00000002",
     );
     let one_bare = frame("00000002 00000005 00000001 00000001 00000004 00000009");
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let (third, one_bare) = (third.clone(), one_bare.clone());
         async move {
             let (scene, session, mut peer, prepared) = prepared(scene).await;
@@ -161,7 +163,7 @@ fn answers_out_of_order_are_read_by_what_they_were_asked_by() {
 /// Case P1: a row type that fits no more is an error of its own, not another value.
 #[test]
 fn a_row_type_that_fits_no_more_is_told() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (scene, session, mut peer, prepared) = prepared(scene).await;
         let call = scene.execute(&session, &prepared, ());
         let request = peer.request().await;
@@ -181,7 +183,7 @@ fn a_row_type_that_fits_no_more_is_told() {
 #[test]
 fn a_change_without_columns_is_no_answer() {
     let broken = frame("00000002 0000000c 00000001 0001 02 00000001 00000004 00000007");
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let broken = broken.clone();
         async move {
             let (scene, session, mut peer, prepared) = prepared(scene).await;
@@ -204,7 +206,7 @@ fn a_change_without_columns_is_no_answer() {
 fn columns_of_late_rows_are_kept_with_the_id_they_were_asked_by() {
     let rows =
         frame("00000002 00000001 00000001 00016b 000174 000161 0009 00000001 00000004 00000007");
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let rows = rows.clone();
         async move {
             let scene = scene.with_supported(metadata_id());
@@ -319,7 +321,7 @@ fn a_node_without_ids_changes_nothing_for_those_that_have_them() {
         "00000002 {A_B} 00000001 00000004 00000005 00000001 6d"
     ));
     let one_bare = frame("00000002 00000005 00000001 00000001 00000004 00000009");
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let (full, one_bare) = (full.clone(), one_bare.clone());
         async move {
             let mut both = prepared_on_both(scene, A).await;
@@ -378,7 +380,7 @@ fn columns_of_a_node_without_ids_are_not_paired_with_an_id() {
     let full = frame(&format!(
         "00000002 {A_B} 00000001 00000004 00000005 00000001 6d"
     ));
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let full = full.clone();
         async move {
             let mut both = prepared_on_both(scene, "00000004 00000000").await;
@@ -398,7 +400,7 @@ fn columns_of_a_node_without_ids_are_not_paired_with_an_id() {
 fn the_page_after_alter_has_the_new_columns() {
     let page = "00000002 00000007 00000001 00000002 cafe 00000001 00000004 00000001";
     let page = frame(page);
-    play(move |scene| {
+    play_everywhere(move |scene| {
         let page = page.clone();
         async move {
             let (scene, session, mut peer, prepared) = prepared(scene).await;
@@ -455,7 +457,7 @@ fn a_statement_with_other_markers_is_refused_and_prepared_anew() {
         (&one, &two, true),
     ] {
         let (before, after) = (with_marker(before), with_marker(after));
-        play(move |scene| {
+        play_everywhere(move |scene| {
             let (before, after) = (before.clone(), after.clone());
             async move {
                 let (session, mut peer) = scene.connect(scene.config()).await;

@@ -8,7 +8,7 @@ use messina_core::drive::{QueryResult, Statement};
 use messina_core::error::{DecodeFailure, ErrorKind};
 use messina_core::exec::paging::{Paging, PagingState};
 use messina_core::types::{CqlValue, RowError};
-use messina_scenario::play;
+use messina_scenario::play_everywhere;
 
 use super::support::{SELECT, value};
 
@@ -31,7 +31,7 @@ fn empty_page(last: u8) -> String {
 /// state sent late or twice shows.
 #[test]
 fn reading_goes_on_over_empty_pages() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene.prepare(&session, &mut peer, SELECT, PREPARED).await;
         let reader = session.clone();
@@ -66,7 +66,7 @@ fn reading_goes_on_over_empty_pages() {
 /// Case G1: one page at a time, by prepared statement and by text.
 #[test]
 fn a_single_empty_page_is_not_the_end() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene.prepare(&session, &mut peer, SELECT, PREPARED).await;
         for is_prepared in [true, false] {
@@ -110,7 +110,7 @@ const INT_AND_BLOB: &str = "84000002080000002d00000002000000010000000200016b0001
 /// Case G3: each page has columns of its own.
 #[test]
 fn a_page_with_other_columns_is_read_by_them_or_refused() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene.prepare(&session, &mut peer, SELECT, PREPARED).await;
         let call = scene.call(async move {
@@ -147,7 +147,7 @@ fn a_page_with_other_columns_is_read_by_them_or_refused() {
 /// Case G1: a page given up is asked for again; its late answer goes nowhere.
 #[test]
 fn reading_can_be_given_up_and_taken_up_between_pages() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene.prepare(&session, &mut peer, SELECT, PREPARED).await;
         let mut pager = session.pages(&prepared, ()).expect("no values");

@@ -1,7 +1,7 @@
 //! What an EXECUTE carries besides its values: each byte says something, or is not sent.
 
 use messina_scenario::frame::{VOID, response, string};
-use messina_scenario::{hex, play};
+use messina_scenario::{hex, play_everywhere};
 
 const MARK: &str = "SCYLLA_LWT_ADD_METADATA_MARK";
 const MASK: &str = "LWT_OPTIMIZATION_META_BIT_MASK=2147483648";
@@ -47,7 +47,7 @@ fn a_request_carries_what_says_something() {
         ("BEGIN BATCH", true, false, (true, false, true, true)),
         ("LIST ROLES", true, false, (true, true, true, true)),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_supported(supported(has_mark));
             let mut config = scene.config();
             config.page_size = Some(100);
@@ -79,7 +79,7 @@ fn a_request_carries_what_says_something() {
 /// What the caller says of a statement is sent, where it can mean something.
 #[test]
 fn a_level_and_a_time_of_the_callers_are_sent() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = scene.with_supported(supported(true));
         let (session, mut peer) = scene.connect(scene.config()).await;
         let answer = prepared(true);

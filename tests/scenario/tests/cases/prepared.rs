@@ -5,7 +5,7 @@ use messina_core::error::{EncodeFailure, ErrorKind};
 use messina_core::routing::Token;
 use messina_core::types::Unset;
 use messina_scenario::frame::{EXECUTE, PREPARE, VOID, response, string};
-use messina_scenario::{Execute, Frame, Peer, Scene, Value, any_request, hex, play};
+use messina_scenario::{Execute, Frame, Peer, Scene, Value, any_request, hex, play_everywhere};
 
 use super::support::check_works;
 
@@ -75,7 +75,7 @@ async fn execute_unprepared(
 /// Case P3.
 #[test]
 fn rows_of_a_statement_prepared_without_metadata_are_read() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = metadata_id_scene(scene);
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene
@@ -105,7 +105,7 @@ fn rows_of_a_statement_prepared_without_metadata_are_read() {
 #[test]
 fn the_skip_flag_is_worked_out_afresh_after_preparing_again() {
     for result_id in [5, 6] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = metadata_id_scene(scene);
             let (session, mut peer) = scene.connect(scene.config()).await;
             let prepared = scene
@@ -118,7 +118,7 @@ fn the_skip_flag_is_worked_out_afresh_after_preparing_again() {
         });
     }
     // Nothing before, nothing after: still no skipping.
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = metadata_id_scene(scene);
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene
@@ -139,7 +139,7 @@ fn changed_columns_come_although_they_were_to_be_left_out() {
                    000176 000d 000177 0002 00000001 00000004 00000001 00000001 61 ffffffff";
     let bare = "840000020800000021 00000002 00000005 00000003 00000001
                 00000004 00000001 00000001 61 ffffffff";
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let scene = metadata_id_scene(scene);
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = response(1, 8, &with_metadata(5));
@@ -164,7 +164,7 @@ fn changed_columns_come_although_they_were_to_be_left_out() {
 /// Without the extension no result id travels and nothing is skipped.
 #[test]
 fn without_metadata_ids_nothing_is_skipped() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = "84000001080000001b000000040001bb0000000000000000000000000000000400000000";
         let prepared = scene
@@ -205,7 +205,7 @@ fn bytes_value(text: &str) -> Value {
 /// Case P7: two nodes; the second would be asked if the key were built in bind order.
 #[test]
 fn the_key_is_built_in_key_order_and_values_travel_in_bind_order() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = scene.with_tokens(&[KEY_TOKEN, BIND_ORDER_TOKEN]);
         let (session, mut peers) = scene.connect_all(scene.config()).await;
         let prepared =
@@ -245,7 +245,7 @@ async fn prepare_everywhere(
 /// Case P7: keys that cannot be built.
 #[test]
 fn without_a_whole_key_requests_are_not_routed() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let unrouted = scene
             .prepare(&session, &mut peer, "count 0", &update_prepared("00000000"))
@@ -281,7 +281,7 @@ fn without_a_whole_key_requests_are_not_routed() {
 /// Case P7: a component of a composite key has a two-byte length.
 #[test]
 fn a_key_component_too_long_is_refused_before_sending() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = scene
             .prepare(&session, &mut peer, UPDATE, &update_prepared(KEY))
@@ -307,7 +307,7 @@ fn a_key_component_too_long_is_refused_before_sending() {
 /// Case P7: the key of one int is nothing but its bytes.
 #[test]
 fn a_single_component_stands_by_itself() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let prepared = update_prepared("00000001 0002");
         let prepared = scene.prepare(&session, &mut peer, UPDATE, &prepared).await;

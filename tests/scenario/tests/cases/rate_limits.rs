@@ -4,7 +4,7 @@ use messina_core::drive::{Batch, Statement};
 use messina_core::error::{DecodeFailure, Error, ErrorKind};
 use messina_core::wire::response::{ErrorCode, ErrorDetail, RateLimitedOperation};
 use messina_scenario::frame::{response, string};
-use messina_scenario::{Scene, any_request, hex, on_stream, play, serving};
+use messina_scenario::{Scene, any_request, hex, on_stream, play_everywhere, serving};
 
 use super::support::{SELECT, check_works, millis};
 
@@ -68,7 +68,7 @@ fn the_error_is_read_by_the_code_that_was_offered() {
         ("8400000006000000020000", WRITE, other(0xf000), None),
         ("8400000006000000020000", CONFIG_ERROR, config, None),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_supported(body(offer));
             let (session, mut peer) = scene.connect(scene.config()).await;
             let call = scene.query(&session, SELECT);
@@ -92,7 +92,7 @@ fn each_connection_has_a_code_of_its_own() {
         let scene = scene.with_supported_by(1, body(OFFER_61440));
         scene.with_supported_by(2, body(OFFER_4660))
     };
-    play(move |scene| async move {
+    play_everywhere(move |scene| async move {
         let scene = two_nodes(scene);
         let (session, mut peers) = scene.connect_all(scene.config()).await;
         let mut asked = [0; 2];
@@ -124,7 +124,7 @@ fn a_limited_request_is_sent_once() {
             .into_iter()
             .flat_map(|form| [(form, false), (form, true)])
         {
-            play(move |scene| async move {
+            play_everywhere(move |scene| async move {
                 let scene = scene.with_tokens(&[0, 1 << 60]);
                 let scene = scene.with_supported(body(OFFER_61440));
                 let (session, mut peers) = scene.connect_all(scene.config()).await;
@@ -174,7 +174,7 @@ fn the_extension_is_asked_for_where_it_is_offered() {
         ([hex("0001"), key.clone(), hex("0001 0000")].concat(), false),
     ] {
         let key = key.clone();
-        play(move |scene| {
+        play_everywhere(move |scene| {
             let (offer, key) = (offer.clone(), key.clone());
             async move {
                 let _session = scene.start(scene.config());

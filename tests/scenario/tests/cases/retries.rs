@@ -9,7 +9,7 @@ use messina_core::drive::Statement;
 use messina_core::error::ErrorKind;
 use messina_core::wire::response::ErrorCode;
 use messina_scenario::frame::VOID;
-use messina_scenario::{Peer, any_request, play, play_once, serving};
+use messina_scenario::{Peer, any_request, play_everywhere, play_once, serving};
 
 use super::support::{SELECT, check_reconnects, millis};
 
@@ -42,7 +42,7 @@ fn the_only_node_is_not_hammered() {
         (OVERLOADED, ErrorCode::Overloaded),
     ] {
         for is_idempotent in [false, true] {
-            play(move |scene| async move {
+            play_everywhere(move |scene| async move {
                 let (session, mut peer) = scene.connect(scene.config()).await;
                 let call = scene.query(&session, statement(is_idempotent));
                 let mut requests = 0;
@@ -67,7 +67,7 @@ fn the_only_node_is_not_hammered() {
 /// Case L4: three nodes, all overloaded.
 #[test]
 fn each_overloaded_node_is_asked_once_at_most() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let scene = scene.with_tokens(&THREE);
         let (session, mut peers) = scene.connect_all(scene.config()).await;
         let call = scene.query(&session, statement(true));
@@ -109,7 +109,7 @@ fn a_write_that_may_have_happened_is_not_repeated() {
     .map(Fate::Answers);
     let others = [Fate::Closes, Fate::Resets, Fate::IsSilent];
     for fate in fates.into_iter().chain(others) {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_tokens(&TWO);
             let (session, mut peers) = scene.connect_all(scene.config()).await;
             let call = scene.query(&session, statement(false));
@@ -137,7 +137,7 @@ fn what_was_not_applied_or_may_be_applied_twice_is_repeated_once() {
         (Fate::Answers(UNAVAILABLE), false, false),
         (Fate::Closes, true, false),
     ] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_tokens(&TWO);
             let (session, mut peers) = scene.connect_all(scene.config()).await;
             let call = scene.query(&session, statement(is_idempotent));
@@ -159,7 +159,7 @@ fn what_was_not_applied_or_may_be_applied_twice_is_repeated_once() {
         });
     }
     // A second failure of the same kind is the caller's.
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let call = scene.query(&session, statement(false));
         for _ in 0..2 {
@@ -177,7 +177,7 @@ fn what_was_not_applied_or_may_be_applied_twice_is_repeated_once() {
 #[test]
 fn no_attempt_begins_after_the_time_limit() {
     for (polled_at, tries) in [(50, 2), (150, 1)] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_tokens(&TWO);
             let (session, mut peers) = scene.connect_all(scene.config()).await;
             let clock = scene.clone();
@@ -206,7 +206,7 @@ fn no_attempt_begins_after_the_time_limit() {
 #[test]
 fn when_all_queues_are_full_a_request_is_refused_as_busy() {
     for nodes in [&TWO[..1], &TWO[..]] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let scene = scene.with_tokens(nodes);
             let mut config = scene.config();
             config.limits.connection.in_flight = 1;

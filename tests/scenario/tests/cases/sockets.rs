@@ -7,7 +7,7 @@ use core::task::Poll;
 use messina_core::drive::Statement;
 use messina_core::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
 use messina_scenario::frame::{ROW_1, ROW_2};
-use messina_scenario::{hex, play};
+use messina_scenario::{hex, play, play_everywhere};
 
 use super::support::{SELECT, check_reconnects, check_works, kind, millis, value};
 
@@ -29,7 +29,7 @@ fn hundred_bytes(stream: i16) -> Vec<u8> {
 #[test]
 fn short_writes_lose_and_repeat_nothing() {
     for max in [1, 3, 7] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             peer.take_per_write(max);
             let call = scene.query(&session, hundred());
@@ -92,7 +92,7 @@ fn a_reset_within_a_frame_fails_its_request_at_once() {
 #[test]
 fn a_frame_begun_is_finished_before_any_other() {
     for is_dropped in [false, true] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             peer.take_only(40);
             let call_a = scene.query(&session, hundred());
@@ -127,7 +127,7 @@ fn a_frame_begun_is_finished_before_any_other() {
 /// Case W4: the node takes nothing more for ever.
 #[test]
 fn a_node_that_takes_nothing_ever_again_is_left() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let asked_at = scene.now();
         peer.take_only(40);
@@ -144,7 +144,7 @@ fn a_node_that_takes_nothing_ever_again_is_left() {
 #[test]
 fn the_end_of_the_stream_fails_what_is_pending_wherever_it_comes() {
     for sent in ["", "84000001", "8400000108000000040000", ROW_1] {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let answered = scene.query(&session, SELECT);
             let first = peer.request().await;

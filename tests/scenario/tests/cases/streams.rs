@@ -9,7 +9,7 @@ use messina_core::error::{ErrorKind, PeerMisbehaved, TimeoutKind};
 use messina_core::time::Instant;
 use messina_core::wire::{EncodeError, FrameHeader, Opcode, ProtocolVersion};
 use messina_scenario::frame::{ROW_1, ROW_2, VOID};
-use messina_scenario::{Asked, Peer, Scene, any_request, hex, on_stream, play, serving};
+use messina_scenario::{Asked, Peer, Scene, any_request, hex, on_stream, play_everywhere, serving};
 
 use super::support::{
     SELECT, check_reconnects, check_works, hasty, kind, millis, only_connection, value,
@@ -38,7 +38,7 @@ async fn give_up(call: Asked, way: GivingUp) {
 #[test]
 fn a_late_answer_never_reaches_another_request() {
     for (way, late_first) in WAYS.into_iter().flat_map(|way| [(way, true), (way, false)]) {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let (session, mut peer) = scene.connect(scene.config()).await;
             let call_a = scene.query(&session, hasty());
             let request_a = peer.request().await;
@@ -81,7 +81,7 @@ fn a_late_answer_never_reaches_another_request() {
 #[test]
 fn the_stream_of_a_request_given_up_stays_reserved_until_its_answer() {
     for way in WAYS {
-        play(move |scene| async move {
+        play_everywhere(move |scene| async move {
             let mut config = scene.config();
             config.limits.connection.in_flight = 1;
             let (session, mut peer) = scene.connect(config).await;
@@ -106,7 +106,7 @@ fn the_stream_of_a_request_given_up_stays_reserved_until_its_answer() {
 /// Case F1: the end of the connection frees what was reserved; the new one owes nothing.
 #[test]
 fn a_new_connection_has_no_orphans() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         let call = scene.query(&session, hasty());
         peer.request().await;
@@ -149,7 +149,7 @@ fn every_stream_id_is_an_answer_a_stray_or_a_broken_protocol() {
 /// Case F3, first frame: an answer for nobody is dropped, a flood of them is not borne.
 #[test]
 fn answers_for_nobody_are_dropped_up_to_a_bound() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         for _ in 0..64 {
             peer.send(&hex("84007fff080000000400000001"));
@@ -180,7 +180,7 @@ fn a_strange_frame_fails_its_connection_at_most() {
         ),
     ] {
         for victim in [0, 1] {
-            play(move |scene| async move {
+            play_everywhere(move |scene| async move {
                 let mut config = scene.config();
                 config.pool.size = PoolSize::PerHost(NonZeroU16::new(2).expect("not 0"));
                 let (session, mut peers) = scene.connect_all(config).await;

@@ -7,7 +7,7 @@ use messina_core::config::PoolSize;
 use messina_core::drive::{Prepared, Session};
 use messina_core::routing::{ShardIdx, Token};
 use messina_scenario::frame::{EXECUTE, PREPARE, VOID, response, string};
-use messina_scenario::{Frame, Peer, Scene, any_request, hex, play, serving};
+use messina_scenario::{Frame, Peer, Scene, any_request, hex, play_everywhere, serving};
 
 use super::support::millis;
 
@@ -163,7 +163,7 @@ fn prepare(peer: &mut Peer, request: &Frame) {
 /// Case T5, steps 1 to 4: a host that is met after the tablet that names it.
 #[test]
 fn a_replica_on_an_unknown_host_is_used_when_the_host_is_known() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let mut cluster = Cluster::new(scene).await;
         cluster.execute(AT_5, Some(C2_A1)).await;
         cluster.pass(3000).await;
@@ -182,7 +182,7 @@ fn a_replica_on_an_unknown_host_is_used_when_the_host_is_known() {
 /// Case T5, steps 5 to 7: a host that was removed, and one whose address another host has taken.
 #[test]
 fn tablets_of_removed_and_replaced_hosts_concern_no_other_host() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let mut cluster = Cluster::new(scene).await;
         cluster.scene.set_members(&[(1, A), (2, B), (3, C)]);
         cluster.peers[0].send(&topology_change("NEW_NODE", 3));

@@ -6,7 +6,7 @@ use core::time::Duration;
 use messina_core::drive::{Session, Trace};
 use messina_core::error::Error;
 use messina_scenario::frame::{EXECUTE, PREPARE, response, rows};
-use messina_scenario::{Call, Peer, Scene, Value, hex, play};
+use messina_scenario::{Call, Peer, Scene, Value, hex, play_everywhere};
 use uuid::Uuid;
 
 const ID: Uuid = Uuid::from_u128(0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
@@ -79,7 +79,7 @@ async fn answer(peer: &mut Peer, body: &[u8]) {
 
 #[test]
 fn a_trace_is_complete_once_it_has_a_duration() {
-    play(|scene| async move {
+    play_everywhere(|scene| async move {
         let (session, mut peer) = scene.connect(scene.config()).await;
         // Nothing is written yet.
         let call = ask(&scene, &session);

@@ -2,9 +2,10 @@
 
 use messina_core::cluster::WarmStart;
 use messina_core::config::{Config, Routing};
+use messina_core::conn::auth::{Authenticator, PlainAuthenticator};
 use messina_core::error::{ApiMisuse, ErrorKind};
 use messina_core::target::Endpoint;
-use messina_sim::node::{NodeStats, Options};
+use messina_sim::node::{Credentials, NodeStats, Options};
 
 use crate::scene::{Scene, run_on};
 
@@ -205,6 +206,71 @@ fn it_begins_with_what_an_earlier_session_knew() {
             assert_eq!([connections, queries], [1, 0]);
             // A node that did not know the statement yet was told once.
             assert!(prepares <= 1 && frames <= 5, "{prepares} {frames}");
+        });
+    }
+}
+
+/// Round trips from the open link to the first row, each of 200 microseconds and a little.
+async fn round_trips_to_first_row(scene: &Scene, adjust: impl FnOnce(&mut Config)) -> u64 {
+    let links = scene.world.counts().links;
+    let one = scene.another(adjust);
+    while scene.world.counts().links == links {
+        scene.pause(1).await;
+    }
+    // Known to the node; its word is still on the way to the session.
+    let opened = scene.world.now() + LATENCY;
+    // All that a caller does who knows nothing of round trips.
+    one.session.ready().await.unwrap();
+    let select = one.session.prepare(SELECT).await.unwrap();
+    let row = one.session.execute(&select, (1_i64,)).await.unwrap();
+    assert_eq!(row.row_count(), 1);
+    let took = scene.world.now() - opened;
+    one.session.close().await;
+    (took + LATENCY) / (2 * LATENCY)
+}
+
+/// Of a chunk on its way, in the simulated world.
+const LATENCY: u64 = 100;
+
+/// The table of what each kind of start costs; the session that fills the blob is one of them.
+#[test]
+fn round_trips_to_the_first_row_are_few() {
+    for login in [false, true] {
+        let mut options = options(2);
+        options.auth = login.then(|| Credentials::new("alice", "secret"));
+        let set = move |config: &mut Config, early: bool, blob: Option<Vec<u8>>| {
+            single(config);
+            config.write_deferral = false;
+            config.early_requests = early;
+            config.warm_start = blob.map(WarmStart::new);
+            config.contact_points.truncate(1);
+            if login {
+                let plain: Box<dyn Authenticator> =
+                    Box::new(PlainAuthenticator::new("alice", "secret"));
+                config.authenticator = Some(plain.into());
+            }
+        };
+        let adjust = move |config: &mut Config| set(config, false, None);
+        run_on(options, adjust, move |scene| async move {
+            scene.create(&[KEYSPACE, TABLE]).await;
+            let insert = scene.session.prepare(INSERT).await.unwrap();
+            scene
+                .session
+                .execute(&insert, (1_i64, 1_i64))
+                .await
+                .unwrap();
+            scene.session.prepare(SELECT).await.unwrap();
+            let blob = scene.session.warm_start(1 << 16);
+            let mut counted = Vec::new();
+            for early in [false, true] {
+                for blob in [None, Some(blob.clone())] {
+                    let adjust = |config: &mut Config| set(config, early, blob);
+                    counted.push(round_trips_to_first_row(&scene, adjust).await);
+                }
+            }
+            // Late and cold, late and warm, early and cold, early and warm.
+            let expected = if login { [5, 3, 4, 2] } else { [4, 2, 3, 2] };
+            assert_eq!(counted, expected, "login {login}");
         });
     }
 }

@@ -88,6 +88,13 @@ impl<T: Transport> Mux<T> {
     }
 
     /// The tunnel for a new channel; opens one if there is none.
+    #[cfg_attr(
+        not(feature = "std"),
+        expect(
+            clippy::arc_with_non_send_sync,
+            reason = "core's own pointer; without `std` there is one thread"
+        )
+    )]
     fn cell(&self, deadline: Instant) -> Shared<Cell> {
         let current = self.hub.with(|hub| hub.current.clone());
         if let Some(cell) = current.filter(|cell| cell.is_usable()) {

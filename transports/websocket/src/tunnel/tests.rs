@@ -313,6 +313,28 @@ fn a_slow_reader_bounds_its_writer() {
     assert_eq!(relay.write(slow, &[7; 3000]), Ok(Some(3000)));
 }
 
+#[test]
+fn writers_that_wait_for_room_go_on_in_turn() {
+    let (mut client, mut relay) = pair();
+    relay.limits.window = 1 << 20;
+    let ids = [
+        opened(&mut client, &mut relay),
+        opened(&mut client, &mut relay),
+    ];
+    let mut first = Vec::new();
+    for _ in 0..2 {
+        while client.write(ids[0], &[1; 9000]).unwrap().is_some() {}
+        assert_eq!(client.write(ids[1], &[1; 9000]), Ok(None));
+        assert_eq!(client.poll_changed(), None);
+        exchange(&mut client, &mut relay);
+        first.extend(client.poll_changed());
+        assert!(client.poll_changed().is_some());
+        assert_eq!(client.poll_changed(), None);
+    }
+    first.sort_unstable();
+    assert_eq!(first, ids, "another one first each time");
+}
+
 /// Pipes that hold little, ends that read only while `wants_input`: both directions full at once.
 #[test]
 fn two_busy_ends_do_not_wait_for_each_other() {

@@ -94,48 +94,70 @@ impl Running {
         protocols: &str,
         origin: Option<&str>,
     ) -> Result<WebSocketStream<TcpStream>, (u16, String)> {
-        let url = format!("ws://{}/cql{query}", self.address);
-        let mut request = url.into_client_request().unwrap();
-        let headers = request.headers_mut();
-        headers.insert("Sec-WebSocket-Protocol", protocols.parse().unwrap());
-        if let Some(origin) = origin {
-            headers.insert("Origin", origin.parse().unwrap());
-        }
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let opened = tokio_tungstenite::client_async(request, stream);
-        match timeout(HANG, opened).await.expect("an answer in time") {
-            Ok((socket, response)) => {
-                let chosen = &response.headers()["Sec-WebSocket-Protocol"];
-                assert!(chosen == "cql" || chosen == "cql.mux.v1", "{chosen:?}");
-                Ok(socket)
-            }
-            Err(WsError::Http(response)) => {
-                let body = response.body().clone().unwrap_or_default();
-                let body = String::from_utf8(body).unwrap();
-                Err((response.status().as_u16(), body.trim().to_owned()))
-            }
-            Err(error) => panic!("{error}"),
-        }
+        socket(self.address, query, protocols, origin).await
     }
 
     /// A plain tunnel to a target.
     pub(crate) async fn plain(&self, target: &str, token: &str) -> Result<Plain, (u16, String)> {
-        let query = format!("?target={target}");
-        let socket = self.socket(&query, &protocols("cql", token), None).await?;
-        Ok(Plain {
-            socket,
-            received: Vec::new(),
-        })
+        plain(self.address, target, token).await
     }
 
     /// A multiplexed tunnel.
     pub(crate) async fn mux(&self, token: &str) -> Result<Mux, (u16, String)> {
-        let protocols = protocols("cql.mux.v1", token);
-        let socket = self.socket("", &protocols, None).await?;
-        let tunnel = Tunnel::client(Limits::client());
-        Ok(Mux { socket, tunnel })
+        mux(self.address, token).await
     }
+}
+
+async fn socket(
+    relay: SocketAddr,
+    query: &str,
+    protocols: &str,
+    origin: Option<&str>,
+) -> Result<WebSocketStream<TcpStream>, (u16, String)> {
+    let url = format!("ws://{relay}/cql{query}");
+    let mut request = url.into_client_request().unwrap();
+    let headers = request.headers_mut();
+    headers.insert("Sec-WebSocket-Protocol", protocols.parse().unwrap());
+    if let Some(origin) = origin {
+        headers.insert("Origin", origin.parse().unwrap());
+    }
+    let stream = TcpStream::connect(relay).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let opened = tokio_tungstenite::client_async(request, stream);
+    match timeout(HANG, opened).await.expect("an answer in time") {
+        Ok((socket, response)) => {
+            let chosen = &response.headers()["Sec-WebSocket-Protocol"];
+            assert!(chosen == "cql" || chosen == "cql.mux.v1", "{chosen:?}");
+            Ok(socket)
+        }
+        Err(WsError::Http(response)) => {
+            let body = response.body().clone().unwrap_or_default();
+            let body = String::from_utf8(body).unwrap();
+            Err((response.status().as_u16(), body.trim().to_owned()))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A plain tunnel to a target.
+pub(crate) async fn plain(
+    relay: SocketAddr,
+    target: &str,
+    token: &str,
+) -> Result<Plain, (u16, String)> {
+    let query = format!("?target={target}");
+    let socket = socket(relay, &query, &protocols("cql", token), None).await?;
+    Ok(Plain {
+        socket,
+        received: Vec::new(),
+    })
+}
+
+/// A multiplexed tunnel.
+pub(crate) async fn mux(relay: SocketAddr, token: &str) -> Result<Mux, (u16, String)> {
+    let socket = socket(relay, "", &protocols("cql.mux.v1", token), None).await?;
+    let tunnel = Tunnel::client(Limits::client());
+    Ok(Mux { socket, tunnel })
 }
 
 /// The sub-protocols, with a token unless it is empty.

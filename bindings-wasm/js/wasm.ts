@@ -1,0 +1,13 @@
+// The module as text in JavaScript, for hosts and bundlers that cannot import or fetch its file.
+
+import { WASM_BASE64 } from "#base64";
+
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/**
+ * The compiled module, for the option `wasm` of `connect`. Does not suit hosts that forbid compiling at run time
+ * (Workers, Vercel's edge); these import the file `messina-cql/messina.wasm`.
+ */
+export function loadModule(): Promise<WebAssembly.Module> {
+  return (compiled ??= WebAssembly.compile(Uint8Array.from(atob(WASM_BASE64), (char) => char.charCodeAt(0))));
+}
