@@ -83,8 +83,12 @@ function settings(given: Record<string, unknown>): Record<string, string | Uint8
 
 function relayOf(relay: ConnectOptions["relay"]): SocketOptions["relay"] {
   if (relay === undefined) return undefined;
-  return typeof relay === "string" ? { url: relay, protocol: "mux" } : { protocol: "mux", ...relay };
+  const protocol = HAS_TUNNEL ? "mux" : "cql";
+  return typeof relay === "string" ? { url: relay, protocol } : { protocol, ...relay };
 }
+
+/** Whether the module holds the tunnel; the build says so. */
+declare const HAS_TUNNEL: boolean;
 
 function socketOptions({ relay, token, tls, WebSocket }: ConnectOptions): SocketOptions {
   const given = { relay: relayOf(relay), token, tls, WebSocket };

@@ -18,6 +18,7 @@ use crate::finished::Finished;
 use crate::input::take_batch;
 use crate::options::RunOptions;
 use crate::outbox::Outbox;
+use crate::route::Route;
 use crate::settings;
 use crate::transport::ShellTransport;
 use crate::values::BoundValues;
@@ -102,10 +103,20 @@ impl Instance {
         let started = settings::parse(&input).and_then(|settings| {
             self.transport.steering = settings.steering;
             self.transport.security = settings.security;
-            start(settings.config, self.transport.clone(), &mut Seed(seed))
+            let shell = self.transport.clone();
+            let (route, carrier) = match settings.has_tunnel {
+                #[cfg(feature = "full")]
+                true => Route::tunnel(shell),
+                _ => Route::direct(shell),
+            };
+            let (session, driver) = start(settings.config, route, &mut Seed(seed))?;
+            Ok((session, driver, carrier))
         });
         match started {
-            Ok((session, driver)) => {
+            Ok((session, driver, carrier)) => {
+                if let Some(carrier) = carrier {
+                    self.executor.spawn(|_| carrier);
+                }
                 let (shared, spawned) = (Rc::clone(&self.shared), self.executor.spawned());
                 self.executor
                     .spawn(|_| Box::pin(run_driver(driver, spawned, shared)));
@@ -351,7 +362,7 @@ async fn carry_out(command: Command, session: &Session, shared: &Shared) -> Resu
 }
 
 /// Hands every connection to the executor until the session has ended.
-async fn run_driver(mut driver: Driver<ShellTransport>, spawned: Spawned, shared: Rc<Shared>) {
+async fn run_driver(mut driver: Driver<Route>, spawned: Spawned, shared: Rc<Shared>) {
     while let Some(connection) = driver.next_connection().await {
         spawned.borrow_mut().push(Box::pin(connection));
     }

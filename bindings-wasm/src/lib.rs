@@ -40,6 +40,7 @@ mod message;
 mod options;
 mod outbox;
 mod result;
+mod route;
 mod settings;
 mod slab;
 mod time;

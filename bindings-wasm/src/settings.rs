@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) steering: SteeringKind,
     pub(crate) security: Security,
+    /// All links go through one tunnel.
+    pub(crate) has_tunnel: bool,
 }
 
 /// Reads settings. Unknown names are refused, so that a slip of the pen is seen.
@@ -38,7 +40,7 @@ pub(crate) struct Settings {
 /// | `frameMax`, `requestMax`, `tabletBytes`, `statements` | a number |
 /// | `routing` | `single` (one connection) or `full`; see [`Routing`] |
 /// | `steering` | how the shell reaches a wished shard: `none`, `port` (it binds source ports), `shard` (it passes the wish on) |
-/// | `relay` | `mux` or `cql`: links lead through a relay, which takes wishes for shards |
+/// | `relay` | links lead through a relay, which takes wishes for shards: `mux` all through one link of the shell, `cql` each through its own |
 /// | `tls` | whether the links are encrypted, which decides the shard-aware port |
 /// | `warmStart` | the bytes that an earlier session saved |
 pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
@@ -51,6 +53,7 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
         config,
         steering: SteeringKind::None,
         security: Security::Plain,
+        has_tunnel: false,
     };
     let (mut user, mut password) = (None, "");
     while !input.is_empty() {
@@ -130,7 +133,10 @@ impl Settings {
             "connectionsPerNode" => put(&mut config.pool.size, some(value, PoolSize::PerHost)),
             "routing" => put(&mut config.routing, routing(value)),
             "steering" => put(&mut self.steering, steering(value)),
-            "relay" => put(&mut self.steering, relay(value)),
+            "relay" => {
+                self.steering = SteeringKind::BestEffortShard;
+                put(&mut self.has_tunnel, has_tunnel(value))
+            }
             "tls" => {
                 let security = flag(value).map(|on| match on {
                     true => Security::Tls,
@@ -194,8 +200,12 @@ fn steering(value: &str) -> Option<SteeringKind> {
     }
 }
 
-fn relay(value: &str) -> Option<SteeringKind> {
-    matches!(value, "cql" | "mux").then_some(SteeringKind::BestEffortShard)
+fn has_tunnel(value: &str) -> Option<bool> {
+    match value {
+        "cql" => Some(false),
+        "mux" => cfg!(feature = "full").then_some(true),
+        _ => None,
+    }
 }
 
 fn take<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Error> {

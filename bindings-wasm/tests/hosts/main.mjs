@@ -1,11 +1,13 @@
-// Runs the suite in every host: `node main.mjs [--host PART]… [--transport NAME]… [--test NAME]…`.
+// Runs the suite in every host: `node main.mjs [--host PART]… [--transport NAME]… [--test NAME]… [--cassandra]`.
 //
+// With `--cassandra` it runs against one node of Apache Cassandra too, in Node 24, workerd and Chromium.
 // Prints each host's results as node's test runner does, and at the end a table of hosts by version. Fails if
 // a test fails, or if a host ran none.
 
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { bundleAll } from "./bundle.mjs";
+import { cassandra } from "./cluster.mjs";
 import { HOSTS } from "./runners.mjs";
 import { servers } from "./servers.mjs";
 
@@ -38,22 +40,29 @@ const { values: chosen } = parseArgs({
     host: { type: "string", multiple: true },
     transport: { type: "string", multiple: true },
     test: { type: "string", multiple: true },
+    cassandra: { type: "boolean" },
   },
 });
 const isChosen = (/** @type {string} */ name) =>
   chosen.host?.some((part) => name.toLowerCase().includes(part.toLowerCase())) ?? true;
 
-/** @type {{ name: string, version: string, transport: string, passed: number, failed: string[], ms: number }[]} */
+/** Where real Cassandra is met, and how. */
+const CASSANDRA = ["Node 24 tcp", "workerd tcp", "workerd mux", "Chromium page mux"];
+
+/** @type {{ name: string, version: string, transport: string, server: string, passed: number, failed: string[], ms: number }[]} */
 const reports = [];
 
-/** @param {import("./runners.mjs").Host} host @param {string} transport */
-async function runOne(host, transport) {
+/** @typedef {{ host: import("./runners.mjs").Host, transport: string, node?: import("./servers.mjs").Cluster | undefined }} Run */
+
+/** @param {Run} run */
+async function runOne({ host, transport, node }) {
   const version = await host.version();
   const started = performance.now();
   /** @type {{ name: string, ms: number, failure?: string }[]} */
   const results = [];
   let broken = "";
-  const place = `${host.name} ${version}, ${transport}`;
+  const server = node ? "Cassandra" : "simulator";
+  const place = `${host.name} ${version}, ${transport}, ${server}`;
   const line = (/** @type {string} */ text) => {
     try {
       const result = JSON.parse(text);
@@ -64,7 +73,7 @@ async function runOne(host, transport) {
       console.log(`${place}: ${text}`);
     }
   };
-  const set = await servers(files);
+  const set = await servers(files, node);
   try {
     await within(HOST_MAX_MS, host.run({ ...set.config, host: `${host.name} ${version}`, transport, canTrust: host.canTrust, only: chosen.test }, line));
   } catch (error) {
@@ -83,7 +92,7 @@ async function runOne(host, transport) {
   text.push(`ℹ tests ${passed + failures.length}`, `ℹ pass ${passed}`, `ℹ fail ${failures.length}`, "ℹ skipped 0",
     `ℹ duration_ms ${ms.toFixed(0)}`, "");
   console.log(text.join("\n"));
-  reports.push({ name: host.name, version, transport, passed, failed: failures, ms });
+  reports.push({ name: host.name, version, transport, server, passed, failed: failures, ms });
 }
 
 /** @param {number} ms @param {Promise<void>} promise */
@@ -95,18 +104,26 @@ async function within(ms, promise) {
 }
 
 await bundleAll();
+/** @type {Run[]} */
 const queue = HOSTS.filter(({ name }) => isChosen(name)).flatMap((host) =>
   host.transports.filter((name) => chosen.transport?.includes(name) ?? true).map((transport) => ({ host, transport })));
+const met = chosen.cassandra ? queue.filter(({ host, transport }) => CASSANDRA.includes(`${host.name} ${transport}`)) : [];
 const order = queue.map(({ host, transport }) => `${host.name} ${transport}`);
-await Promise.all(Array.from({ length: TOGETHER }, async () => {
-  for (let next = queue.shift(); next; next = queue.shift()) await runOne(next.host, next.transport);
-}));
+// It starts while the first hosts run.
+const starting = met.length > 0 ? cassandra() : undefined;
+const workers = Array.from({ length: TOGETHER }, async () => {
+  for (let next = queue.shift(); next; next = queue.shift()) await runOne(next);
+});
+await Promise.all(workers);
+const node = await starting;
+for (const run of met) await runOne({ ...run, node });
+await node?.stop();
 
 reports.sort((a, b) => order.indexOf(`${a.name} ${a.transport}`) - order.indexOf(`${b.name} ${b.transport}`));
-console.log("| host | version | bytes travel by | passed | failed | seconds |");
-console.log("|---|---|---|---:|---:|---:|");
-for (const { name, version, transport, passed, failed, ms } of reports) {
-  console.log(`| ${name} | ${version} | ${transport} | ${passed} | ${failed.length} | ${(ms / 1000).toFixed(1)} |`);
+console.log("| host | version | bytes travel by | server | passed | failed | seconds |");
+console.log("|---|---|---|---|---:|---:|---:|");
+for (const { name, version, transport, server, passed, failed, ms } of reports) {
+  console.log(`| ${name} | ${version} | ${transport} | ${server} | ${passed} | ${failed.length} | ${(ms / 1000).toFixed(1)} |`);
 }
 const sum = (/** @type {(report: typeof reports[0]) => number} */ count) => reports.reduce((total, report) => total + count(report), 0);
 console.log(`\nℹ tests ${sum(({ passed, failed }) => passed + failed.length)}`);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createServer as createTcpServer } from "node:net";
-import { cluster, start } from "./cluster.mjs";
+import { CASSANDRA_LOGIN, cluster, start } from "./cluster.mjs";
 import { intercept } from "./intercept.mjs";
 import { pipe } from "./pipe.mjs";
 
@@ -13,12 +13,15 @@ const TOKEN = "a token of the tests / with + signs";
 
 /** @typedef {import("node:http").ServerResponse} Response */
 
+/** @typedef {{ contact: string[], stop: () => Promise<void>, control: (line: object) => Promise<any> }} Cluster */
+
 /**
- * @param {(path: string, response: Response) => boolean} [files] serves what else is asked for
+ * @param {(path: string, response: Response) => boolean} files serves what else is asked for
+ * @param {Cluster} [other] a cluster that runs already and goes on running
  */
-export async function servers(files = () => false) {
+export async function servers(files, other) {
   const [main, guarded, secure] = await Promise.all([
-    cluster("--nodes", "3", "--shards", "2"),
+    other ? { ...other, stop: async () => {} } : cluster("--nodes", "3", "--shards", "2"),
     cluster("--nodes", "1", "--shards", "2", "--user", LOGIN.user, "--password", LOGIN.password),
     cluster("--nodes", "1", "--shards", "2", "--tls"),
   ]);
@@ -62,7 +65,9 @@ export async function servers(files = () => false) {
     /** What the suite is told. */
     config: {
       contact: main.contact,
-      guarded: { contact: guarded.contact[0], ...LOGIN },
+      server: other ? "Cassandra" : "simulated",
+      ...(other && { login: CASSANDRA_LOGIN }),
+      guarded: other ? { contact: other.contact[0], ...CASSANDRA_LOGIN } : { contact: guarded.contact[0], ...LOGIN },
       tls: { contact: secure.contact[0], ca: readFileSync(secure.ca, "utf8") },
       relay: { url: relay.url, token: TOKEN },
       pipe: piped.url,

@@ -18,6 +18,7 @@ export const failures = ({ config, open, sim, tell }: Place): Test[] => [
   },
   {
     name: "a write that may have been applied says so",
+    isSimulated: true,
     async run() {
       const db = await open();
       const name = await table(db, "k int PRIMARY KEY");
@@ -61,6 +62,7 @@ export const failures = ({ config, open, sim, tell }: Place): Test[] => [
   },
   {
     name: "it connects again when the node comes back",
+    isSimulated: true,
     async run() {
       const db = await open({ contactPoints: config.contact[2]!, connectTimeout: 1000 });
       const select = await db.prepare("SELECT key FROM system.local");

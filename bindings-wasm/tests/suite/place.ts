@@ -26,20 +26,23 @@ export function place(api: Api, config: Config): Place {
     if (!response.ok) throw new Error(`${server} ${JSON.stringify(what)}: ${text}`);
     return JSON.parse(text);
   };
+  replicas = config.server === "simulated" ? 3 : 1;
   const { transport, relay } = config;
   const by = transport === "tcp" ? {} : { relay: { url: relay.url, protocol: transport }, token: relay.token };
-  const base: ConnectOptions = { contactPoints: config.contact, requestTimeout: 10_000, ...by };
+  const base: ConnectOptions = { contactPoints: config.contact, requestTimeout: 10_000, ...config.login, ...by };
   return { api, config, base, open: (options) => api.connect({ ...base, ...options }), sim: (command) => tell("sim", command), tell };
 }
 
-/** Names of keyspaces and tables are not used twice. */
+/** Names of tables are not used twice. */
 let tables = 0;
+
+/** Replicas of a keyspace. */
+let replicas = 3;
 
 /** Makes a table of its own in a keyspace that is there. */
 export async function table(db: Database, columns: string): Promise<string> {
-  await db.execute(
-    "CREATE KEYSPACE IF NOT EXISTS suite WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}",
-  );
+  const replication = `{'class': 'NetworkTopologyStrategy', 'replication_factor': ${replicas}}`;
+  await db.execute(`CREATE KEYSPACE IF NOT EXISTS suite WITH replication = ${replication}`);
   const name = `suite.t${Date.now()}_${tables++}`;
   await db.execute(`CREATE TABLE ${name} (${columns})`);
   return name;

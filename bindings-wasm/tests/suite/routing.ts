@@ -7,6 +7,7 @@ import type { Test } from "./suite.js";
 export const routing = ({ open, sim }: Place): Test[] => [
   {
     name: "with full routing, requests reach the shard that owns their data",
+    isSimulated: true,
     async run() {
       const db = await open({ routing: "full" });
       const name = await table(db, "k int PRIMARY KEY, v int");
@@ -32,6 +33,7 @@ export const routing = ({ open, sim }: Place): Test[] => [
   },
   {
     name: "without full routing, one connection is enough",
+    isSimulated: true,
     async run() {
       await sim({ cmd: "reset_stats" });
       const db = await open();

@@ -112,6 +112,7 @@ export const statements = ({ open, sim }: Place): Test[] => [
   },
   {
     name: "a statement that the server has forgotten is prepared again",
+    isSimulated: true,
     async run() {
       const db = await open();
       const name = await table(db, "k int PRIMARY KEY");

@@ -6,8 +6,11 @@ export interface Config {
   host: string;
   /** How bytes travel: TCP, one WebSocket for all links, or one for each. */
   transport: "tcp" | "mux" | "cql";
-  /** Nodes of the simulated cluster: 3 × 2 shards. */
+  /** Nodes of the cluster: a simulated one of 3 × 2 shards, or one node of Cassandra. */
   contact: string[];
+  server: "simulated" | "Cassandra";
+  /** What it wants, if anything. */
+  login?: { user: string; password: string };
   /** A node that wants a login. */
   guarded: { contact: string; user: string; password: string };
   /** A node that speaks TLS, and the authority that signed its certificate. */
@@ -30,6 +33,8 @@ export interface Config {
 
 export interface Test {
   name: string;
+  /** It steers the simulated cluster, or counts on what that is. */
+  isSimulated?: boolean;
   run(): Promise<void>;
 }
 

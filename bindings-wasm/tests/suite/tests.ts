@@ -12,5 +12,6 @@ import { wire } from "./wire.js";
 
 export function tests(api: Api, config: Config): Test[] {
   const here = place(api, config);
-  return [connecting, statements, values, routing, wire, relayed, failures].flatMap((part) => part(here));
+  return [connecting, statements, values, routing, wire, relayed, failures].flatMap((part) => part(here))
+    .filter(({ isSimulated }) => config.server === "simulated" || !isSimulated);
 }
