@@ -94,6 +94,15 @@ await test("the map shows nodes, shards, tablets and leaders", async () => {
   assert.ok(labels.every((label, at) => label.startsWith(`Tablet ${at}: leader node `)), labels[0]);
 });
 
+await test("only strongly consistent tables have leaders", async () => {
+  await page.click("#tables label:first-child");
+  await page.waitForFunction(() => document.querySelector(".tablet-arc").getAttribute("aria-label").includes("first replica"));
+  assert.equal(await page.$("#tablet .chip.leader"), null);
+  assert.equal(await page.$("[data-action='Change leader']"), null);
+  await page.click("#tables label:last-child");
+  await page.waitForSelector("#tablet .chip.leader");
+});
+
 await test("the driver learns all tablets, and then 95 of 100 requests reach the owning shard", async () => {
   await load(6);
   await page.waitForFunction(() => document.querySelector("#ring .big").textContent === "16/16");

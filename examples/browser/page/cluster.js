@@ -8,8 +8,14 @@ export async function state(table) {
   const [keyspace, name] = table.split(".");
   const answer = await fetch(`state?${new URLSearchParams({ keyspace, table: name })}`);
   if (!answer.ok) throw new Error(`the local server says ${answer.status}`);
-  return answer.json();
+  const told = await answer.json();
+  for (const tablet of told.tablets) tablet.replicas = ordered(tablet.replicas, tablet.leader);
+  return told;
 }
+
+/** Replicas as they are where one leads, else by node: their order means nothing then. */
+export const ordered = (replicas, leader) =>
+  leader === null ? [...replicas].sort((one, other) => one.node - other.node) : replicas;
 
 /** One command; throws what the simulator says against it. */
 export async function command(fields) {

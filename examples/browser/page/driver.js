@@ -1,5 +1,7 @@
 // The only file that knows the driver: opens it, runs statements, and tells what it has learned.
 
+import { ordered } from "./cluster.js";
+
 /** More tablets than this the page does not draw. */
 const TABLETS_MAX = 512;
 
@@ -81,13 +83,11 @@ export class Driver {
   view(table, tablets, cluster) {
     const numbers = new Map(cluster.nodes.map((node) => [node.node, this.#byId.get(node.hostId)]));
     const known = cluster.tables.find((known) => `${known.keyspace}.${known.table}` === table)?.tablets ?? [];
-    return tablets.map(({ last }) => {
+    return tablets.map(({ last, leader }) => {
       const token = BigInt(last);
       const held = known.find((held) => held.first < token && token <= held.last);
-      return held && {
-        version: held.version?.toString(16).padStart(16, "0"),
-        replicas: held.replicas.map(({ node, shard }) => ({ node: numbers.get(node), shard })),
-      };
+      const replicas = held?.replicas.map(({ node, shard }) => ({ node: numbers.get(node), shard }));
+      return held && { version: held.version?.toString(16).padStart(16, "0"), replicas: ordered(replicas, leader) };
     });
   }
 

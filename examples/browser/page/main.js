@@ -151,7 +151,7 @@ function tabs() {
     return element("label", {}, pick, table);
   };
   byId("tables").replaceChildren(...TABLES.map(choice));
-  byId("ring-legend").replaceChildren("Outside: what the nodes say. Inside: what the driver has learned. Coloured by ★ leader, or by first replica:",
+  byId("ring-legend").replaceChildren("Outside: what the nodes say. Inside: what the driver has learned. Coloured by ★ leader, or by first node:",
     chip(0), chip(1), chip(2));
 }
 

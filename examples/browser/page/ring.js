@@ -1,5 +1,5 @@
 // The tablets of a table around the circle of tokens. Outside what the nodes say, inside what the driver has learned;
-// a colour is that of the leader's node, or of the first replica's where there is no leader.
+// a colour is that of the leader's node, or of the first node's where none leads.
 
 import { byId, colourOf, drawn } from "./element.js";
 

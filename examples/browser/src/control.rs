@@ -3,6 +3,8 @@
 use messina_sim::tcp::SimHandle;
 use serde_json::{Value, json};
 
+use crate::tables::STRONG_KEYSPACE;
+
 /// Commands of the simulator's control protocol that the page may send.
 const ALLOWED: [&str; 7] = [
     "move_tablet",
@@ -35,6 +37,10 @@ pub(crate) fn state(cluster: &SimHandle, keyspace: &str, table: &str) -> Value {
         tablet["first"] = first.to_string().into();
         tablet["last"] = last.to_string().into();
         first = last;
+        if keyspace != STRONG_KEYSPACE {
+            // Somebody comes first in the simulator's list, but leads nothing.
+            tablet["leader"] = Value::Null;
+        }
     }
     state["tablets"] = tablets;
     state

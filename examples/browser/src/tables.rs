@@ -3,6 +3,9 @@
 use core::error::Error;
 use core::net::SocketAddr;
 
+/// The keyspace whose tablets have leaders.
+pub(crate) const STRONG_KEYSPACE: &str = "bank";
+
 /// Two of three nodes hold a row of `shop`, so that there is a node to move a tablet to; all hold one of `bank`, so
 /// that a leader can die.
 const STATEMENTS: [&str; 5] = [
