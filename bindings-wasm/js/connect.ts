@@ -65,7 +65,7 @@ export async function connectBy(host: Host, options: ConnectOptions, types = new
     ...rest,
   });
   const compiled = await (wasm ?? host.loadModule());
-  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)), host.guard?.());
+  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)), host.guard?.(), relay !== undefined);
   try {
     await shell.request((module) => module.start(named), { signal });
   } catch (error) {

@@ -21,6 +21,7 @@ export class Shell {
   readonly #module: Module;
   readonly #sockets: Sockets;
   readonly #check: () => void;
+  readonly #isRelayed: boolean;
   readonly #links = new Map<number, Socket>();
   readonly #pending = new Map<number, Pending>();
   /** What sockets said when they failed last; goes into the text of errors. */
@@ -31,10 +32,11 @@ export class Shell {
   #end: CqlError | undefined;
 
   /** @param check throws where this one must not be used, as in another request of a Worker */
-  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}) {
+  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}, isRelayed = false) {
     this.#module = new Module(compiled);
     this.#sockets = sockets;
     this.#check = check;
+    this.#isRelayed = isRelayed;
   }
 
   /** Whether requests can still be made. */
@@ -171,14 +173,18 @@ export class Shell {
 
   /** What the module cannot know: the words of the platform for a failed socket. */
   #explained(error: CqlError): CqlError {
-    if (!this.#lastFailure || (error.kind !== "transport" && error.kind !== "timeout")) return error;
-    error.message += ` (${this.#lastFailure})`;
-    return error;
+    const { kind, message } = error;
+    if (!this.#lastFailure || (kind !== "transport" && kind !== "timeout")) return error;
+    const told = kind === "transport" && this.#isRelayed ? "relay" : kind;
+    return new CqlError(told, `${message} (${this.#lastFailure})`, { ...error, transient: error.retryable });
   }
 
   #open({ link, host, port, wish }: Extract<Effect, { do: "connect" }>): void {
     const socket = this.#sockets(host, port, {
-      opened: () => this.#heard(link, socket, (module) => module.call("link_opened", link)),
+      opened: () => this.#heard(link, socket, (module) => {
+        this.#lastFailure = "";
+        module.call("link_opened", link);
+      }),
       data: (bytes) => this.#heard(link, socket, (module) => module.callWith("feed", bytes, link)),
       closed: () => this.#heard(link, socket, (module) => module.call("link_closed", link)),
       failed: (reason, detail) => this.#heard(link, socket, (module) => {

@@ -265,7 +265,12 @@ test("the stack of an error names who asked", long, async () => {
   const asking = async () => { await db.execute("SELECT nothing FROM shop.item WHERE k = ?", [1]); };
   await assert.rejects(asking, ({ stack }) => /CqlError: .*\n[^]*at async asking .*run\.mjs/.test(stack));
   const statement = await db.prepare("SELECT k FROM shop.item WHERE k = ?");
-  const running = async () => { await statement.run([1], { consistency: "SERIAL", signal: AbortSignal.timeout(0) }); };
+  const controller = new AbortController();
+  const running = async () => {
+    const run = statement.run([1], controller);
+    queueMicrotask(() => controller.abort());
+    await run;
+  };
   await assert.rejects(running, ({ stack }) => /at async running /.test(stack));
   await db.close();
 });
