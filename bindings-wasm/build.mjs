@@ -4,6 +4,7 @@
 //
 // dist/HOST/ENTRY.js   one folder for each host of js/hosts; what its entries share is in chunks
 // dist/wasm.js         the module as text
+// dist/timeuuid.js     UUIDs that hold a time
 // dist/types/          what tsc says of the sources
 // dist/internals.js    for the tests of the parts; not published
 //
@@ -85,6 +86,12 @@ await build({
       build.onLoad({ filter: /.*/, namespace: "base64" }, () => ({ contents: `export const WASM_BASE64 = "${base64}";` }));
     },
   }],
+});
+await build({
+  ...options("browser", "./messina.wasm"),
+  entryPoints: [at("js/timeuuid.ts")],
+  outfile: at("dist/timeuuid.js"),
+  minify: true,
 });
 await build({
   ...options("node", "./messina.wasm"),

@@ -24,6 +24,7 @@ export class Database implements AsyncDisposable {
   readonly #types: Types;
   /** By their text; the one that was used last stands last. */
   readonly #prepared = new Map<string, Promise<Statement<any, any>>>();
+  #closing: Promise<void> | undefined;
   /** Tells the module of statements that nobody holds any more. */
   readonly #dropped: FinalizationRegistry<number>;
 
@@ -110,7 +111,11 @@ export class Database implements AsyncDisposable {
   }
 
   /** Requests under way finish, then every socket is closed. Giving up (`signal`, `timeout`) closes them at once. */
-  async close(options: RequestOptions = {}): Promise<void> {
+  close(options: RequestOptions = {}): Promise<void> {
+    return (this.#closing ??= this.#close(options));
+  }
+
+  async #close(options: RequestOptions): Promise<void> {
     if (this.#shell.isOver) return;
     const closed = new CqlError("usage", "the database is closed");
     try {

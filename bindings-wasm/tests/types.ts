@@ -2,6 +2,7 @@
 import { CqlError, Decimal, Duration, LocalDate, connect, type Database, type Query, type Result, type Sockets, type Statement } from "messina-cql";
 import { Client, types } from "messina-cql/compat";
 import { connect as connectLite } from "messina-cql/lite";
+import { dateOf, timeuuid } from "messina-cql/timeuuid";
 import { loadModule } from "messina-cql/wasm";
 
 interface Item {
@@ -65,3 +66,4 @@ export class Values {
 
 export const moduleOfText: Promise<WebAssembly.Module> = loadModule();
 export const small: Promise<Database> = connectLite({ contactPoints: "node", wasm: moduleOfText, values: { bigint: "number", temporal: true } });
+export const made: Date = dateOf(timeuuid(new Date()));

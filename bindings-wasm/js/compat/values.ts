@@ -1,5 +1,6 @@
 // The value classes of cassandra-driver, each around what this package reads and writes.
 
+import { dateOf, maxTimeuuid, minTimeuuid, timeuuid } from "../timeuuid.js";
 import { Duration as OwnDuration } from "../values/duration.js";
 import { LocalDate as OwnDate, LocalTime as OwnTime } from "../values/local.js";
 import { uuidBytes, uuidText } from "../values/texts.js";
@@ -211,37 +212,26 @@ export class Uuid extends Value {
   }
 }
 
-/** Between 1582-10-15 and 1970-01-01, in 100 ns. */
-const GREGORIAN = 122_192_928_000_000_000n;
-
-/** Ticks of 100 ns within one millisecond, so that ids made at once differ. */
-let ticks = 0;
-
 /** A UUID of version 1. */
 export class TimeUuid extends Uuid {
   static override readonly name: string = "TimeUuid";
   static now(): TimeUuid {
     return TimeUuid.fromDate(new Date());
   }
-  static fromDate(date: Date, tick = ticks++ % 10_000): TimeUuid {
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
-    const view = new DataView(bytes.buffer);
-    const time = BigInt(date.getTime()) * 10_000n + BigInt(tick) + GREGORIAN;
-    view.setUint32(0, Number(time & 0xffff_ffffn));
-    view.setUint16(4, Number((time >> 32n) & 0xffffn));
-    view.setUint16(6, Number((time >> 48n) & 0x0fffn) | 0x1000);
-    bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-    // Not the address of any card.
-    bytes[10]! |= 1;
-    return new TimeUuid(asBuffer(bytes));
+  static fromDate(date: Date): TimeUuid {
+    return TimeUuid.fromString(timeuuid(date));
+  }
+  static min(date: Date): TimeUuid {
+    return TimeUuid.fromString(minTimeuuid(date));
+  }
+  static max(date: Date): TimeUuid {
+    return TimeUuid.fromString(maxTimeuuid(date));
   }
   static override fromString(text: string): TimeUuid {
     return super.fromString(text) as TimeUuid;
   }
   getDate(): Date {
-    const view = new DataView(this.buffer.buffer, this.buffer.byteOffset);
-    const time = (BigInt(view.getUint16(6) & 0x0fff) << 48n) | (BigInt(view.getUint16(4)) << 32n) | BigInt(view.getUint32(0));
-    return new Date(Number((time - GREGORIAN) / 10_000n));
+    return dateOf(this.toString());
   }
 }
 
