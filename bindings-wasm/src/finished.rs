@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 use messina_core::drive::{Prepared, QueryResult, Session};
 use messina_core::error::{Error, ErrorKind};
 use messina_core::routing::{NodeIdx, ShardIdx};
+use uuid::Uuid;
 
 use crate::cluster::Tally;
 use crate::message::Effect;
@@ -19,7 +20,7 @@ pub(crate) struct Finished {
     outbox: Outbox,
     statements: Slab<Held>,
     /// Where the shell believes each node to be.
-    nodes: Vec<Option<SocketAddr>>,
+    nodes: Vec<Option<(Uuid, SocketAddr)>>,
     pub(crate) tally: Tally,
 }
 
@@ -106,21 +107,21 @@ impl Finished {
     fn went_to(&mut self, node: NodeIdx, shard: Option<u16>, session: Option<&Session>) {
         let number = node.value();
         if let Some(session) = session
-            && let Some(address) = session.address(node)
+            && let Some(identity) = session.identity(node)
         {
             let at = usize::from(number);
             if at >= self.nodes.len() {
                 self.nodes.resize(at.saturating_add(1), None);
             }
             if let Some(told) = self.nodes.get_mut(at)
-                && *told != Some(address)
+                && *told != Some(identity)
             {
-                *told = Some(address);
+                *told = Some(identity);
                 self.tally.forget(number);
                 self.outbox.put(Effect::Node, u32::from(number));
                 match session.endpoint(node) {
                     Some(endpoint) => self.outbox.put_display(&endpoint),
-                    None => self.outbox.put_display(&address),
+                    None => self.outbox.put_display(&identity.1),
                 }
             }
         }

@@ -43,6 +43,8 @@ mod result;
 mod route;
 mod settings;
 mod slab;
+#[cfg(test)]
+mod tests;
 mod time;
 mod transport;
 mod type_text;

@@ -133,7 +133,7 @@ impl Outgoing<'_> {
         wait: bool,
     ) -> Result<Tried, Error> {
         let (mut same_target_retries, mut prepared_again) = (0, 0_usize);
-        let (mut wait, mut may_be_early) = (wait, cell.opened_early());
+        let (mut wait, mut may_be_early) = (wait, cell.is_early());
         loop {
             let body = Body::new(self);
             let exchange =

@@ -35,7 +35,8 @@ pub(crate) struct Cell {
     id: ConnectionId,
     agreed: Agreed,
     source_port: Option<NonZeroU16>,
-    opened_early: bool,
+    /// 1 while its handshake is under way.
+    early: Gauge,
     clock: Shared<dyn Clock>,
     load: Load,
     locked: Mutex<Locked>,
@@ -129,7 +130,7 @@ impl Cell {
             id,
             agreed,
             source_port,
-            opened_early: false,
+            early: Gauge::default(),
             clock,
             load: Load::default(),
             locked: Mutex::new(Locked {
@@ -141,15 +142,14 @@ impl Cell {
     }
 
     /// Its handshake is still under way.
-    pub(crate) fn early(mut self) -> Self {
-        self.opened_early = true;
+    pub(crate) fn early(self) -> Self {
+        self.early.store(1);
         self
     }
 
-    /// Whether requests could be sent before the handshake was over, and may have been refused for
-    /// that.
-    pub(crate) const fn opened_early(&self) -> bool {
-        self.opened_early
+    /// Whether a request that is sent now may be refused because the handshake is not over.
+    pub(crate) fn is_early(&self) -> bool {
+        self.early.load() != 0
     }
 
     /// No request is taken until the handshake is over; they may wait for that.
@@ -159,6 +159,7 @@ impl Cell {
 
     /// The handshake is over.
     pub(super) fn release(&self) -> Result<(), Error> {
+        self.early.store(0);
         let mut wakers = Wakers::new();
         self.with(|locked| locked.connection.release(|caller| wakers.extend(caller)))?;
         wakers.wake_all();

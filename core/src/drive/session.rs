@@ -10,6 +10,8 @@ use core::fmt;
 use core::future::{Future, poll_fn};
 use core::net::SocketAddr;
 
+use uuid::Uuid;
+
 use super::hub::Hub;
 use super::inbox::Report;
 use super::outgoing::{Content, Outgoing};
@@ -225,10 +227,14 @@ impl Session {
         self.hub().view().load()
     }
 
-    /// The address of a node, as its cluster tells it. `None` for a node that has left.
-    pub fn address(&self, node: NodeIdx) -> Option<SocketAddr> {
+    /// Identity and address of a node, as its cluster tells them: what stands under an index may
+    /// be another node by now. `None` for a node that has left.
+    pub fn identity(&self, node: NodeIdx) -> Option<(Uuid, SocketAddr)> {
         let view = self.hub().view();
-        view.with(|view| Some(view.topology().node(node)?.address()))
+        view.with(|view| {
+            let node = view.topology().node(node)?;
+            Some((node.host_id(), node.address()))
+        })
     }
 
     /// Where a node is reached: its address, or the name that it is known by where the transport

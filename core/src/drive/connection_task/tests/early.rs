@@ -87,7 +87,7 @@ impl Bench {
         bench.receive(&authenticate(1));
         assert!(bench.run().is_pending());
         assert_eq!(bench.script().sent(), [(0, 15)], "the token, on stream 0");
-        assert!(bench.cell().opened_early());
+        assert!(bench.cell().is_early());
         bench
     }
 
@@ -242,7 +242,7 @@ fn a_node_that_wants_no_login_is_as_good() {
     });
     bench.receive(&[SUPPORTED, READY].concat());
     assert!(bench.run().is_pending());
-    assert!(!bench.cell().opened_early() && bench.takes());
+    assert!(!bench.cell().is_early() && bench.takes());
 }
 
 /// A session over one scripted link, driven by hand.
