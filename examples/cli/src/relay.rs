@@ -6,9 +6,10 @@ use core::time::Duration;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use messina_relay::{
-    Access, Credentials, Limits, Relay, RelayConfig, Rule, SigningKey, TlsIdentity,
+    Access, Claims, Credentials, Limits, Relay, RelayConfig, Rule, SigningKey, TlsIdentity,
 };
 use serde_json::json;
 
@@ -60,6 +61,17 @@ struct AccessArguments {
     /// Let in who has a token signed (HS256) by the key in this file, 32 bytes or more
     #[arg(long, value_name = "FILE")]
     token_key: Option<PathBuf>,
+    /// Print a token signed by --token-key that lives for so long, and end
+    #[arg(long, value_name = "SECONDS", requires = "token_key",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    issue_token: Option<u64>,
+    /// What that token is good for: an alias, NAME:PORT or NETWORK:PORT; may repeat [default: all
+    /// that the relay allows]
+    #[arg(long, value_name = "TARGET", requires = "issue_token")]
+    target: Vec<String>,
+    /// Whom that token is for: limits and the audit count by it
+    #[arg(long, value_name = "NAME", requires = "issue_token")]
+    subject: Option<String>,
     /// Let in everybody who reaches a listener that is not on loopback
     #[arg(long, conflicts_with_all = ["token", "token_key"])]
     without_token: bool,
@@ -149,11 +161,16 @@ Examples:
   messina relay --allow db.example:9042 --allow 10.0.0.0/8:9042,19042 --token-key key \\
       --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --origin https://shop.example
 
+  messina relay --token-key key --issue-token 300 --subject page-7 --target node1
+
 A name may lead to public addresses only, unless a network is allowed too that holds what it leads
 to: a private one, loopback, and so on must be named. It prints one JSON line when it is ready.";
 
 /// Serves until it is interrupted, then lets connections end; a second interrupt drops them.
 pub(crate) async fn run(arguments: RelayArguments) -> Result<(), Failure> {
+    if let Some(life) = arguments.access.issue_token {
+        return arguments.access.issue(life);
+    }
     arguments.log.start();
     raise_descriptor_limit();
     let scheme = if arguments.tls.tls_cert.is_some() {
@@ -251,17 +268,30 @@ impl AccessArguments {
             access = access.bearer(token);
         }
         if let Some(file) = &self.token_key {
-            let secret = read(file)?;
-            let key = SigningKey::new(secret.trim_ascii_end());
-            let key = key.ok_or_else(|| {
-                Failure::usage(format!("{}: a key has 32 bytes or more", file.display()))
-            })?;
-            access = access.signing_key(key);
+            access = access.signing_key(read_key(file)?);
         }
         for origin in &self.origin {
             access = access.origin(origin);
         }
         Ok(access)
+    }
+}
+
+impl AccessArguments {
+    /// Prints a signed token.
+    fn issue(&self, life: u64) -> Result<(), Failure> {
+        let Some(file) = &self.token_key else {
+            return Err(Failure::usage("--issue-token needs --token-key"));
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_secs());
+        let mut claims = Claims::new(now + life);
+        claims.targets.clone_from(&self.target);
+        claims.subject.clone_from(&self.subject);
+        let checked = claims.check();
+        checked.map_err(|error| Failure::usage(format!("--target or --subject: {error}")))?;
+        let token = json!({ "token": read_key(file)?.sign(&claims), "expires": claims.expires });
+        writeln!(std::io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))
     }
 }
 
@@ -308,6 +338,12 @@ fn parse_message_len(text: &str) -> Result<usize, String> {
 
 fn milliseconds() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=86_400_000)
+}
+
+/// A key without the end of its line.
+fn read_key(file: &Path) -> Result<SigningKey, Failure> {
+    SigningKey::new(read(file)?.trim_ascii_end())
+        .ok_or_else(|| Failure::usage(format!("{}: a key has 32 bytes or more", file.display())))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {

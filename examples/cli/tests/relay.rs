@@ -272,12 +272,89 @@ fn what_is_not_safe_is_wrong_usage() {
             "32 bytes",
         ),
         (&["relay", "--allow", "a:1", "--user", "u"], "--password"),
+        (&["relay", "--issue-token", "60"], "--token-key"),
         (&["relay", "--allow", "a:1", "--tls-cert", "c"], "--tls-key"),
     ] {
         let ended = messina(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
         assert!(ended.stderr.contains(told), "{arguments:?}: {ended:?}");
         assert_eq!(ended.stdout, "");
+    }
+}
+
+/// Two processes: one that has the key and makes a token, one that lets its holder in.
+#[test]
+fn a_token_that_was_issued_lets_in_for_its_target() {
+    let node = node(|mut stream| stream.write_all(OPTIONS).unwrap()).to_string();
+    let file = std::env::temp_dir().join(format!("messina-relay-key-{}", std::process::id()));
+    fs::write(&file, "0123456789abcdef0123456789abcdef\n").unwrap();
+    let key = file.to_str().unwrap();
+    let issue = |target: &str| {
+        let head = ["relay", "--token-key", key, "--issue-token", "60"];
+        let ended = messina(&[&head[..], &["--target", target]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+        told["token"].as_str().unwrap().to_owned()
+    };
+    let head = ["relay", "--token-key", key, "--issue-token", "60"];
+    let wrong = messina(&[&head[..], &["--target", "10.0.0.1/8:1"]].concat());
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let alias = format!("one={node}");
+    let relay = Relay::start(&["--allow", &alias, "--allow", &node, "--token-key", key]);
+    let coded = |token: &str| {
+        let coded = data_encoding::BASE64URL_NOPAD.encode(token.as_bytes());
+        format!("cql, token.{coded}")
+    };
+    let mut stream = relay.socket("?target=one", &coded(&issue("one"))).unwrap();
+    send(&mut stream, OPTIONS);
+    assert_eq!(receive(&mut stream), (2, OPTIONS.to_vec()));
+    let by_address = format!("?target={node}");
+    let refused = relay
+        .socket(&by_address, &coded(&issue("one")))
+        .unwrap_err();
+    assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
+    assert!(relay.socket(&by_address, &coded(&issue(&node))).is_ok());
+    fs::remove_file(&file).unwrap();
+}
+
+/// A line for each connection and channel, and none tells what was sent or what the token is.
+#[test]
+fn the_audit_tells_who_and_where_to() {
+    let node = node(|mut stream| stream.write_all(b"a private answer").unwrap()).to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_messina"))
+        .args(["relay", "--listen", "127.0.0.1:0", "--allow", &node])
+        .args(["--token", "secret"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let address = ready["listen"].as_str().unwrap().parse().unwrap();
+    let relay = Relay { child, address };
+    let query = format!("?target={node}");
+    let mut stream = relay.socket(&query, "cql, token.c2VjcmV0").unwrap();
+    send(&mut stream, OPTIONS);
+    assert_eq!(receive(&mut stream), (2, b"a private answer".to_vec()));
+    drop(stream);
+    let refused = relay.socket("?target=evil%0aline:1", "cql, token.c2VjcmV0");
+    assert!(refused.unwrap_err().starts_with("HTTP/1.1 403 "));
+    relay.interrupt();
+    assert_eq!(relay.ended(), Some(0));
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).unwrap();
+    let count = |text: &str| told.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(count("event=\"connection\""), 1, "{told}");
+    assert_eq!(count("event=\"channel\""), 1, "{told}");
+    assert_eq!(count("to_node=9 to_client=16"), 1, "{told}");
+    assert_eq!(count("event=\"refused\""), 1, "{told}");
+    assert_eq!(count("event=\"end\""), 1, "{told}");
+    assert_eq!(told.lines().count(), 4, "{told}");
+    for secret in ["secret", "c2VjcmV0", "private"] {
+        assert!(!told.contains(secret), "{told}");
     }
 }
 

@@ -408,7 +408,7 @@ fn socket_config(limits: &Limits) -> WebSocketConfig {
 const READ_LEN: usize = 2048;
 
 /// What a WebSocket reads at once, and keeps while it is idle.
-const READ_BUFFER_LEN: usize = 8 << 10;
+const READ_BUFFER_LEN: usize = 16 << 10;
 
 /// Until a descriptor may be free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);

@@ -240,9 +240,9 @@ impl Session {
                 Poll::Pending => return Ok(is_moving),
             };
             is_moving = true;
+            self.spend(message.len());
             match message {
                 Message::Binary(bytes) => {
-                    self.spend(bytes.len());
                     if let Err(violation) = self.carrier.handle_input(&bytes) {
                         self.shared
                             .metrics

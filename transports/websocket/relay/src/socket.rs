@@ -2,11 +2,11 @@
 //!
 //! A client that leaves Nagle's algorithm on (Deno's WebSocket does for messages over a kilobyte)
 //! sends the second half of a message only when the first is acknowledged; the kernel delays that
-//! for some forty milliseconds. `TCP_QUICKACK` does not last, so it is set again behind each read,
-//! which also sends an acknowledgement that is due.
+//! for some forty milliseconds. `TCP_QUICKACK` does not last, so it is set again when everything that
+//! came has been read, which also sends an acknowledgement that is due.
 
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,12 +17,17 @@ use tokio_rustls::server::TlsStream;
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: TcpStream,
+    /// The last read filled its buffer, so there may be more, and it is not acknowledged yet.
+    owes: bool,
 }
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let socket = Self { stream };
+        let socket = Self {
+            stream,
+            owes: false,
+        };
         socket.acknowledge();
         Ok(socket)
     }
@@ -44,12 +49,15 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = into.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, into))?;
-        if into.filled().len() > before {
+        let room = into.remaining();
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        let is_more = into.remaining() < room;
+        let is_full = is_more && into.remaining() == 0;
+        if (is_more || self.owes) && !is_full {
             self.acknowledge();
         }
-        Poll::Ready(Ok(()))
+        self.owes = is_full;
+        read
     }
 }
 

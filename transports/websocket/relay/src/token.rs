@@ -162,6 +162,19 @@ impl Claims {
         }
     }
 
+    /// Whether a relay would take them, as far as that does not depend on time.
+    ///
+    /// # Errors
+    ///
+    /// When a target is none, or there is more than a token may hold.
+    pub fn check(&self) -> Result<(), TokenError> {
+        let subject_len = self.subject.as_ref().map_or(0, String::len);
+        if subject_len > SUBJECT_LEN_MAX || self.targets.len() > TARGETS_MAX {
+            return Err(TokenError::Claim);
+        }
+        self.scope().map(drop)
+    }
+
     fn read(content: &Value) -> Result<Self, TokenError> {
         let seconds = |name: &str| match &content[name] {
             Value::Null => Ok(None),
