@@ -17,7 +17,7 @@ export class Driver {
     const { connect } = await import("./messina/browser/index.js");
     const db = await connect({
       contactPoints: nodes.map((node) => node.contact),
-      relay: { url: relay, protocol: "cql" },
+      relay,
       token: async () => (await fetch("token")).text(),
       routing: "full",
       requestTimeout: 5000,

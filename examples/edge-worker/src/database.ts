@@ -23,7 +23,7 @@ export function options(env: Env, warmStart?: Uint8Array): ConnectOptions {
     contactPoints: env.CONTACT_POINTS.split(","),
     connectTimeout: 3000,
     requestTimeout: 3000,
-    ...(env.RELAY_URL && { relay: { url: env.RELAY_URL, protocol: "cql" } as const }),
+    ...(env.RELAY_URL && { relay: env.RELAY_URL }),
     ...(env.RELAY_TOKEN && { token: env.RELAY_TOKEN }),
     ...(env.CQL_USER && env.CQL_PASSWORD && { user: env.CQL_USER, password: env.CQL_PASSWORD }),
     ...(warmStart?.length && { warmStart }),
