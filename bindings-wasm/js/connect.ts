@@ -4,7 +4,7 @@ import { Database } from "./database.js";
 import { CqlError } from "./error.js";
 import type { Consistency } from "./options.js";
 import { Shell } from "./shell.js";
-import type { Host, SocketOptions, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
+import type { CompiledModule, Host, SocketOptions, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 import type { ValueOptions } from "./values/codec.js";
 import { Types } from "./values/types.js";
 
@@ -52,7 +52,7 @@ export interface ConnectOptions {
   /** How sockets are opened; the platform's own by default. */
   readonly sockets?: Sockets;
   /** The compiled module; by default that of the package. */
-  readonly wasm?: WebAssembly.Module | Promise<WebAssembly.Module>;
+  readonly wasm?: CompiledModule | Promise<CompiledModule>;
 }
 
 /** Connects: resolves when a node has answered and requests can be made. */

@@ -9,7 +9,7 @@ export type { Cluster, ClusterNode, ClusterTable, Tablet } from "./cluster.js";
 export type { ConnectOptions } from "./connect.js";
 export { Database } from "./database.js";
 export { CqlError, type CqlErrorDetails, type CqlErrorFacts, type CqlErrorKind } from "./error.js";
-export type { RelayOptions, ShardWish, Socket, SocketEvents, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
+export type { CompiledModule, RelayOptions, ShardWish, Socket, SocketEvents, Sockets, TlsOptions, WebSocketClass } from "./hosts/host.js";
 export type { Column } from "./module.js";
 export type { Consistency, PageOptions, RequestOptions, RunOptions } from "./options.js";
 export { Query } from "./query.js";

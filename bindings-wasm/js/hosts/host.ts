@@ -68,10 +68,13 @@ export interface SocketOptions {
   WebSocket?: WebSocketClass;
 }
 
+/** `WebAssembly.Module`, also for those whose types know no such namespace. */
+export type CompiledModule = typeof globalThis extends { WebAssembly: { Module: { prototype: infer M } } } ? M : object;
+
 /** What each file beside this one exports. */
 export interface Host {
   sockets(options: SocketOptions): Sockets;
-  loadModule(): WebAssembly.Module | Promise<WebAssembly.Module>;
+  loadModule(): CompiledModule | Promise<CompiledModule>;
   /** Belongs to the request that calls it; what it returns throws in any other. */
   guard?(): () => void;
 }
