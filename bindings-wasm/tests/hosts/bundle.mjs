@@ -1,13 +1,16 @@
 // Bundles the suite for each kind of host, as an application that depends on the package would be bundled.
 
 import { build } from "esbuild";
-import { mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 
-export const BUILT = at("built");
-const DIST = at("../../dist");
+/** The modules of the package by the names of their files. */
+export const modules = () =>
+  readdirSync(at("../../dist")).filter((name) => name.endsWith(".wasm"))
+    .map((name) => ({ name, bytes: readFileSync(at(`../../dist/${name}`)) }));
 
 /** The package is found as an installed one is: by its name, through its export conditions. */
 function install() {
@@ -31,12 +34,14 @@ const bundle = (entry, options) =>
     ...options,
   });
 
-/** In a build for the edge, the module is a global: the VM has no imports. @type {import("esbuild").Plugin} */
+/** In a build for the edge, modules are globals: the VM has no imports. @type {import("esbuild").Plugin} */
 const moduleIsGlobal = {
   name: "module is global",
   setup(held) {
     held.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({ path, namespace: "wasm" }));
-    held.onLoad({ filter: /./, namespace: "wasm" }, () => ({ contents: "export default globalThis.compiledModule" }));
+    held.onLoad({ filter: /./, namespace: "wasm" }, ({ path }) => ({
+      contents: `export default globalThis.compiledModules[${JSON.stringify(basename(path, "?module"))}]`,
+    }));
   },
 };
 
@@ -44,21 +49,20 @@ const moduleIsGlobal = {
 const moduleIsBeside = {
   name: "module is beside",
   setup(held) {
-    held.onResolve({ filter: /\.wasm$/ }, () => ({ path: "./messina.wasm", external: true }));
+    held.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({ path: `./${basename(path)}`, external: true }));
   },
 };
 
 /** Makes `built/`. */
 export async function bundleAll() {
   install();
-  mkdirSync(BUILT, { recursive: true });
+  mkdirSync(at("built"), { recursive: true });
   await Promise.all([
     // The host itself finds the package and picks the condition.
-    bundle("process", { external: ["messina-cql", "node:*"] }),
+    bundle("process", { external: ["messina-cql", "messina-cql/*", "ws", "node:*"] }),
     bundle("worker", { conditions: ["workerd", "worker"], external: ["cloudflare:*", "node:*"], plugins: [moduleIsBeside] }),
     bundle("edge", { conditions: ["edge-light"], format: "iife", plugins: [moduleIsGlobal] }),
     bundle("page", { conditions: ["browser"] }),
     bundle("dedicated", { conditions: ["worker", "browser"] }),
   ]);
-  return { worker: `${BUILT}/worker.js`, module: `${DIST}/messina.wasm`, edge: `${BUILT}/edge.js`, dist: DIST };
 }

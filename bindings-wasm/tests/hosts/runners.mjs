@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { modules } from "./bundle.mjs";
 import { tied } from "./cluster.mjs";
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
@@ -54,8 +55,11 @@ const processHost = (name, program, ...flags) => ({
   transports: ["tcp", "mux", "cql"],
   canTrust: true,
   version: async () => /[\d.]+/.exec(await ask(program, "--version"))?.[0] ?? "",
-  run: (config, line) => lines(program, [...flags, at("built/process.js"), JSON.stringify(config)], line),
+  run: (config, line) => lines(program, [...flagsFor(flags, config), at("built/process.js"), JSON.stringify(config)], line),
 });
+
+/** Node 20 has WebSockets by a flag only; without it the package has to say so. @param {string[]} flags @param {Config} config */
+const flagsFor = (flags, { transport }) => (transport === "tcp" ? flags.filter((flag) => !flag.includes("websocket")) : flags);
 
 /**
  * Each test in its own request.
@@ -82,7 +86,10 @@ const workerdHost = {
     const folder = mkdtempSync(join(tmpdir(), "messina-workerd-"));
     const port = await freePort();
     writeFileSync(join(folder, "worker.js"), readFileSync(at("built/worker.js")));
-    writeFileSync(join(folder, "messina.wasm"), readFileSync(at("../../dist/messina.wasm")));
+    const embedded = modules().map(({ name, bytes }) => {
+      writeFileSync(join(folder, name), bytes);
+      return `(name = "${name}", wasm = embed "${name}"),`;
+    });
     writeFileSync(join(folder, "ca.pem"), config.tls.ca);
     writeFileSync(join(folder, "config.capnp"), `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -90,7 +97,7 @@ const config :Workerd.Config = (
     ( name = "main", worker = (
         modules = [
           (name = "worker.js", esModule = embed "worker.js"),
-          (name = "messina.wasm", wasm = embed "messina.wasm"),
+          ${embedded.join("\n          ")}
         ],
         compatibilityDate = "${COMPATIBILITY_DATE}" ) ),
     ( name = "internet", network = (
@@ -129,7 +136,7 @@ const miniflareHost = {
       compatibilityDate: COMPATIBILITY_DATE,
       modules: [
         { type: "ESModule", path: "worker.js", contents: readFileSync(at("built/worker.js"), "utf8") },
-        { type: "CompiledWasm", path: "messina.wasm", contents: readFileSync(at("../../dist/messina.wasm")) },
+        ...modules().map(({ name, bytes }) => ({ type: /** @type {const} */ ("CompiledWasm"), path: name, contents: bytes })),
       ],
     });
     try {

@@ -25,6 +25,8 @@ export async function servers(files, other) {
     cluster("--nodes", "1", "--shards", "2", "--user", LOGIN.user, "--password", LOGIN.password),
     cluster("--nodes", "1", "--shards", "2", "--tls"),
   ]);
+  // As slow as a real login: what comes beside it has to wait.
+  await guarded.control({ cmd: "delay", node: 0, ms: 50 });
   const piped = await pipe();
   const between = await intercept(main.contact[0]);
   const mute = await silent();
@@ -36,7 +38,8 @@ export async function servers(files, other) {
   const commands = {
     sim: (/** @type {any} */ line) => main.control(line),
     intercept: (/** @type {any} */ rules) => between.set(rules),
-    async relay(/** @type {{ do: "stop" | "start" }} */ told) {
+    async relay(/** @type {{ do: "stop" | "start" | "count" }} */ told) {
+      if (told.do === "count") return counters(await (await fetch(relay.metrics)).text());
       if (told.do === "stop") await relay.stop();
       else relay = await startRelay(Number(relayPort));
     },
@@ -107,6 +110,15 @@ async function silent() {
 
 /** @param {number} port */
 async function startRelay(port) {
-  const { ready, stop } = await start("relay", "--listen", `127.0.0.1:${port}`, "--allow", "127.0.0.0/8:1024-65535", "--log", "warn", "--token", TOKEN);
-  return { url: `ws://${ready.listen}/cql`, stop };
+  const { ready, stop } = await start("relay", "--listen", `127.0.0.1:${port}`, "--allow", "127.0.0.0/8:1024-65535",
+    "--log", "warn", "--metrics", "127.0.0.1:0", "--token", TOKEN);
+  return { url: ready.url, metrics: `http://${ready.metrics}/metrics`, stop };
+}
+
+/** The sums of a relay's counters over all labels. @param {string} text */
+function counters(text) {
+  /** @type {Record<string, number>} */
+  const sums = {};
+  for (const [, name, value] of text.matchAll(/^messina_relay_(\w+)(?:\{.*\})? (\d+)$/gm)) sums[name] = (sums[name] ?? 0) + Number(value);
+  return sums;
 }

@@ -1,10 +1,20 @@
 // Where the tests run: the package as the host loaded it, and its servers.
 
 import type * as Package from "messina-cql";
-import type { ConnectOptions, Database } from "messina-cql";
+import type { ConnectOptions, Database, WebSocketClass } from "messina-cql";
+import type * as Compat from "messina-cql/compat";
 import type { Config } from "./suite.js";
 
 export type Api = typeof Package;
+
+/** The package's entries. */
+export interface Entries {
+  api: Api;
+  compat: typeof Compat;
+  lite: Api;
+  /** The class `WebSocket` of npm, where the host has none of its own. */
+  ws: WebSocketClass | undefined;
+}
 
 export interface Place {
   api: Api;
@@ -16,10 +26,10 @@ export interface Place {
   /** Steers the simulated cluster. */
   sim(command: object): Promise<any>;
   /** Steers another server. */
-  tell(server: "relay" | "intercept" | "silent", what: object): Promise<any>;
+  tell(server: "relay" | "intercept", what: object): Promise<any>;
 }
 
-export function place(api: Api, config: Config): Place {
+export function place({ api }: Pick<Entries, "api">, config: Config): Place {
   const tell = async (server: string, what: object) => {
     const response = await fetch(`${config.control}/${server}`, { method: "POST", body: JSON.stringify(what) });
     const text = await response.text();

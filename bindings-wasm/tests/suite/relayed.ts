@@ -2,9 +2,24 @@
 
 import { equal, ok, rejects } from "./check.js";
 import type { Place } from "./place.js";
-import type { Test } from "./suite.js";
+import { eventually, type Test } from "./suite.js";
 
-export const relayed = ({ config, open }: Place): Test[] => config.transport === "tcp" ? [] : [
+export const relayed = ({ config, open, tell }: Place): Test[] => config.transport === "tcp" ? [] : [
+  {
+    name: "all connections of a client share a tunnel, or have a WebSocket each",
+    isSimulated: true,
+    async run() {
+      const before = await tell("relay", { do: "count" });
+      const db = await open({ routing: "full" });
+      const shards = () => new Set(db.cluster().nodes.flatMap(({ connections, node }) => connections.map(({ shard }) => `${node} ${shard}`)));
+      await eventually(async () => equal(shards().size, 6));
+      const after = await tell("relay", { do: "count" });
+      const [sockets, channels] = [after.connections_total - before.connections_total, after.channels_total - before.channels_total];
+      ok(config.transport === "mux" ? sockets === 1 : sockets === channels, `${sockets} WebSockets`);
+      ok(channels >= 6, `${channels} channels`);
+      await db.close();
+    },
+  },
   {
     name: "a wrong token or none lets nobody in",
     async run() {

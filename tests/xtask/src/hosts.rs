@@ -1,4 +1,5 @@
-//! The JavaScript hosts: one suite in each of them, against simulated clusters, by TCP and through the relay.
+//! The JavaScript hosts: one suite in each of them, against simulated clusters, by TCP and through the relay, and in
+//! three against one node of Apache Cassandra.
 //!
 //! Hosts come from npm, pinned by the lock file of `bindings-wasm/tests/hosts`; Chromium is Debian's. What runs them
 //! prints a table of hosts by version, and fails if one ran no test.
@@ -14,7 +15,13 @@ const FOLDER: &str = "bindings-wasm/tests/hosts";
 /// Downloads the hosts, unless those of the lock file are there. `false` after a skip that was noted.
 pub(crate) fn fetch(context: &Context) -> Outcome<bool> {
     let what = "the suite in every JavaScript host";
-    for program in [system::NODE, system::NPM, system::CHROMIUM] {
+    for program in [
+        system::NODE,
+        system::NPM,
+        system::CHROMIUM,
+        system::JAVA,
+        system::MAVEN,
+    ] {
         if !system::need(context, program, what)? {
             return Ok(false);
         }
@@ -48,13 +55,18 @@ pub(crate) fn run(context: &Context) -> Outcome {
         .args(["-p", FOLDER])
         .run()?;
     context
-        .cargo(["build", "--locked", "-p", "messina-cli"])
+        .cargo(["build", "--locked"])
+        .args(["-p", "messina-cli", "-p", "messina-interop"])
         .run()?;
     context
         .run("node")
         .arg(format!("{FOLDER}/main.mjs"))
-        .args(["--transport", "tcp", "--transport", "cql"])
+        .arg("--cassandra")
         .env("MESSINA", context.target_dir.join("debug/messina"))
+        .env(
+            "MESSINA_INTEROP",
+            context.target_dir.join("debug/messina-interop"),
+        )
         .run()
 }
 
