@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
-use messina_websocket::tunnel::Reason;
+use messina_websocket::tunnel::{Reason, Wish};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::carrier::{Carrier, Id};
@@ -35,6 +35,7 @@ pub(crate) type Dialling = Pin<Box<dyn Future<Output = Result<Socket, DialError>
 /// One channel.
 pub(crate) struct Channel {
     pub(crate) id: Id,
+    wish: Wish,
     stage: Stage,
     pub(crate) facts: Facts,
 }
@@ -50,6 +51,8 @@ pub(crate) struct Facts {
     pub(crate) to_client: u64,
     pub(crate) since: Instant,
     pub(crate) active: Instant,
+    /// The last bytes were the client's: the node owes an answer.
+    pub(crate) is_waiting: bool,
 }
 
 enum Stage {
@@ -103,10 +106,11 @@ impl From<Reason> for Ended {
 }
 
 impl Channel {
-    pub(crate) fn new(id: Id, target: String, dialling: Dialling) -> Self {
+    pub(crate) fn new(id: Id, target: String, wish: Wish, dialling: Dialling) -> Self {
         let now = Instant::now();
         Self {
             id,
+            wish,
             stage: Stage::Dialling(dialling),
             facts: Facts {
                 target,
@@ -116,6 +120,7 @@ impl Channel {
                 to_client: 0,
                 since: now,
                 active: now,
+                is_waiting: false,
             },
         }
     }
@@ -160,6 +165,7 @@ impl Channel {
         );
         if to_node > 0 || to_client > 0 {
             self.facts.active = Instant::now();
+            self.facts.is_waiting = to_client == 0;
             let relaxed = core::sync::atomic::Ordering::Relaxed;
             policy.metrics.bytes_to_node.fetch_add(to_node, relaxed);
             policy.metrics.bytes_to_client.fetch_add(to_client, relaxed);
@@ -177,6 +183,12 @@ impl Channel {
         self.facts.source_port = Some(port);
         self.facts.active = Instant::now();
         policy.metrics.dialled(self.facts.since.elapsed());
+        if let Wish::Shard { shard, of } = self.wish
+            && port % of == shard
+        {
+            let relaxed = core::sync::atomic::Ordering::Relaxed;
+            policy.metrics.steered.fetch_add(1, relaxed);
+        }
         carrier.accept(self.id, port);
         self.stage = Stage::Open(Box::new(Open {
             socket,

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use futures_util::task::AtomicWaker;
 use futures_util::{Sink, SinkExt, Stream as _, StreamExt};
-use messina_websocket::tunnel::{Reason, Wish};
+use messina_websocket::tunnel::Reason;
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -282,16 +282,13 @@ impl Session {
                 return;
             }
         };
-        if !matches!(wish, Wish::None) {
-            self.shared.metrics.steered.fetch_add(1, Ordering::Relaxed);
-        }
         let dialling = Box::pin(self.shared.dialer.clone().dial(destination, wish));
         let flag = Arc::new(Flag {
             is_raised: AtomicBool::new(true),
             session: Arc::clone(&self.waker),
         });
         let waker = Waker::from(Arc::clone(&flag));
-        let channel = Channel::new(id, target, dialling);
+        let channel = Channel::new(id, target, wish, dialling);
         self.shared.metrics.channels_open.up();
         self.channels.insert(
             id,
@@ -407,14 +404,18 @@ impl Session {
         let limits = &self.shared.limits;
         let mut next = now + limits.idle_timeout;
         if let Some(since) = self.stops {
-            let quiet_from = |place: &Place| place.channel.facts.active + QUIET;
-            let quiet = self.channels.values().map(quiet_from).max();
             let last = since + limits.drain_timeout;
+            let quiet_from = |place: &Place| match place.channel.facts.is_waiting {
+                true => last,
+                false => place.channel.facts.active + QUIET,
+            };
+            let quiet = self.channels.values().map(quiet_from).max();
             let end = quiet.unwrap_or(now).max(since + QUIET).min(last);
             if now >= last || (now >= end && !self.carrier.has_output()) {
                 return Err(End::said(RESTART, Reason::Draining.as_str()));
             }
-            next = next.min(end.max(now + TICK));
+            // An answer that comes makes the end an earlier one.
+            next = next.min(end.min(now + QUIET).max(now + TICK));
         }
         if self.channels.is_empty() {
             let end = self.active + limits.idle_timeout;
@@ -502,7 +503,7 @@ const MESSAGES_MAX: usize = 32;
 /// Most bytes of a message to the client.
 const MESSAGE_LEN: usize = 64 << 10;
 
-/// Without bytes for this long, a channel can be ended when the relay stops.
+/// Without bytes for this long, a channel that waits for no answer can be ended when the relay stops.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Shortest time between two looks at the times.

@@ -76,6 +76,34 @@ async fn busy_connections_may_finish() {
     relay.drained().await;
 }
 
+/// A node that takes its time is waited for, and no longer than for its answer.
+#[tokio::test]
+async fn an_answer_that_is_owed_still_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let node = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut frame = [0; 9];
+        stream.read_exact(&mut frame).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        stream.write_all(b"at last").await.unwrap();
+        let _ = stream.read_exact(&mut frame).await;
+    });
+    let mut relay = Running::start(&["127.0.0.1:1-65535"], |_| {}).await;
+    let mut client = relay.plain(&node, "").await.unwrap();
+    client.send(OPTIONS).await;
+    while relay.metric("bytes_total{to=\"node\"}").await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    relay.tell_to_stop();
+    let start = Instant::now();
+    assert_eq!(client.receive(7).await, b"at last");
+    assert_eq!(client.closed().await.0, 1012);
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    relay.drained().await;
+}
+
 /// A node that sends without end, and a client that takes nothing: the relay stops reading.
 #[tokio::test]
 async fn a_slow_reader_holds_up_its_node() {
