@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use messina_core::drive::{NodeStatus, Session};
+use messina_core::drive::{Endpoint, NodeStatus, Session};
 use messina_core::routing::{NodeIdx, Table, View};
 
 use crate::outbox::{Outbox, word};
@@ -90,10 +90,8 @@ impl Outbox {
         let number = node.node.value();
         self.put_word(u32::from(number));
         self.put_bytes(node.host_id.as_bytes());
-        match session.endpoint(node.node) {
-            Some(endpoint) => self.put_display(&endpoint),
-            None => self.put_display(&node.address),
-        }
+        let endpoint = session.endpoint(node.node);
+        self.put_display(&endpoint.unwrap_or(Endpoint::Addr(node.address)));
         self.put_text(&node.dc);
         self.put_text(&node.rack);
         self.put_word(u32::from(node.is_up));

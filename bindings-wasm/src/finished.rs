@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use messina_core::drive::{Prepared, QueryResult, Session};
+use messina_core::drive::{Endpoint, Prepared, QueryResult, Session};
 use messina_core::error::{Error, ErrorKind};
 use messina_core::routing::{NodeIdx, ShardIdx};
 use uuid::Uuid;
@@ -119,10 +119,9 @@ impl Finished {
                 *told = Some(identity);
                 self.tally.forget(number);
                 self.outbox.put(Effect::Node, u32::from(number));
-                match session.endpoint(node) {
-                    Some(endpoint) => self.outbox.put_display(&endpoint),
-                    None => self.outbox.put_display(&identity.1),
-                }
+                let endpoint = session.endpoint(node);
+                self.outbox
+                    .put_display(&endpoint.unwrap_or(Endpoint::Addr(identity.1)));
             }
         }
         self.tally.count(number, shard);

@@ -51,7 +51,7 @@ struct DriverState {
 /// What a request is to do.
 enum Command {
     Ready,
-    Prepare(String),
+    Prepare(Statement<'static>),
     Query(Statement<'static>),
     Execute {
         number: u32,
@@ -130,7 +130,7 @@ impl Instance {
     /// Prepares the text in the input.
     pub(crate) fn prepare(&mut self) -> u32 {
         let text = self.take_text();
-        self.request(text.map(Command::Prepare))
+        self.request(text.map(|text| Command::Prepare(Statement::new(text))))
     }
 
     /// Runs the text in the input, without values.
@@ -338,7 +338,7 @@ async fn carry_out(command: Command, session: &Session, shared: &Shared) -> Resu
             session.ready().await?;
             Answer::Nothing
         }
-        Command::Prepare(text) => Answer::Prepared(session.prepare(text).await?),
+        Command::Prepare(statement) => Answer::Prepared(session.prepare(statement).await?),
         Command::Query(statement) => {
             Answer::Result(session.query(statement, BoundValues::NONE).await?)
         }

@@ -174,11 +174,16 @@ impl Config {
     ///
     /// Fails with [`ConfigProblem::ContactPoint`] and adds nothing if one cannot be understood.
     pub fn add_contact_points(&mut self, list: &str) -> Result<(), Error> {
-        let parsed: Vec<Endpoint> = list
-            .split(',')
-            .map(|point| parse_contact_point(point.trim()))
-            .collect::<Result<_, _>>()?;
-        self.contact_points.extend(parsed);
+        let before = self.contact_points.len();
+        for point in list.split(',') {
+            match parse_contact_point(point.trim()) {
+                Ok(endpoint) => self.contact_points.push(endpoint),
+                Err(error) => {
+                    self.contact_points.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
         Ok(())
     }
 

@@ -1,6 +1,10 @@
-//! Numbers written in decimal digits, read by one function for all their types.
+//! Numbers and identifiers as digits: one small function for each, whatever the type and its many other
+//! forms.
 
+use alloc::string::String;
 use core::num::NonZeroU16;
+
+use uuid::Uuid;
 
 /// The number of a text, if it is one of that type.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
@@ -11,6 +15,50 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
 pub(crate) fn nonzero(text: &str) -> Option<NonZeroU16> {
     number(text).and_then(NonZeroU16::new)
 }
+
+/// A hexadecimal digit.
+pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// A UUID in its usual form: 36 characters.
+pub(crate) fn uuid(text: &str) -> Option<Uuid> {
+    let (mut value, mut place) = (0_u128, 0);
+    for byte in text.bytes() {
+        match (HYPHENS.contains(&place), byte) {
+            (true, b'-') => {}
+            (true, _) => return None,
+            (false, byte) => value = value << 4 | u128::from(hex_digit(byte)?),
+        }
+        place += 1;
+    }
+    (place == 36).then(|| Uuid::from_u128(value))
+}
+
+/// The same, written.
+pub(crate) fn uuid_text(id: Uuid) -> String {
+    let mut text = String::new();
+    for byte in id.as_bytes() {
+        if HYPHENS.contains(&text.len()) {
+            text.push('-');
+        }
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(match digit {
+                0..10 => b'0' + digit,
+                _ => b'a' - 10 + digit,
+            }));
+        }
+    }
+    text
+}
+
+/// Where hyphens stand in a UUID.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 #[inline(never)]
 fn any_number(text: &str) -> Option<u64> {
@@ -41,6 +89,29 @@ mod tests {
                 text.parse().ok().filter(|n: &i32| *n >= 0)
             );
             assert_eq!(nonzero(text), text.parse().ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_as_the_crate_writes_it_and_nothing_else_is_one() {
+        let id = Uuid::from_u128(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210);
+        let text = uuid_text(id);
+        assert_eq!(text, alloc::format!("{id}"));
+        assert_eq!(uuid(&text), Some(id));
+        assert_eq!(uuid(&text.to_uppercase()), Some(id));
+        for cut in 0..36 {
+            assert_eq!(uuid(&text[..cut]), None);
+            let mut wrong = text.clone();
+            wrong.replace_range(cut..=cut, "g");
+            assert_eq!(uuid(&wrong), None, "{wrong}");
+        }
+        for wrong in [
+            alloc::format!("{text}0"),
+            alloc::format!("{}", id.simple()),
+            alloc::format!("{{{text}}}"),
+            text.replace('-', "+"),
+        ] {
+            assert_eq!(uuid(&wrong), None, "{wrong}");
         }
     }
 }

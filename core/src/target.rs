@@ -31,11 +31,65 @@ pub enum Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Addr(addr) => addr.fmt(f),
+            Self::Addr(addr) => put_address(f, addr),
             Self::Name { host, port } => write!(f, "{host}:{port}"),
             Self::Local(name) => f.write_str(name),
         }
     }
+}
+
+/// An address and its port in the form that the library gives them. It would pad them too if it were
+/// asked, by buffers of a size for each kind: two kilobytes of code on wasm32.
+fn put_address(f: &mut fmt::Formatter<'_>, addr: &SocketAddr) -> fmt::Result {
+    match addr {
+        SocketAddr::V4(v4) => put_octets(f, v4.ip().octets())?,
+        SocketAddr::V6(v6) => {
+            f.write_str("[")?;
+            match v6.ip().to_ipv4_mapped() {
+                Some(mapped) => {
+                    f.write_str("::ffff:")?;
+                    put_octets(f, mapped.octets())?;
+                }
+                None => put_segments(f, v6.ip().segments())?,
+            }
+            if v6.scope_id() > 0 {
+                write!(f, "%{}", v6.scope_id())?;
+            }
+            f.write_str("]")?;
+        }
+    }
+    write!(f, ":{}", addr.port())
+}
+
+fn put_octets(f: &mut fmt::Formatter<'_>, octets: [u8; 4]) -> fmt::Result {
+    let mut dot = "";
+    for octet in octets {
+        write!(f, "{dot}{octet}")?;
+        dot = ".";
+    }
+    Ok(())
+}
+
+/// The first of the longest runs of two or more zeros is left out.
+fn put_segments(f: &mut fmt::Formatter<'_>, segments: [u16; 8]) -> fmt::Result {
+    let (mut gap, mut gap_len, mut run) = (8, 1, 0);
+    for (end, segment) in (1..).zip(segments) {
+        run = if segment == 0 { run + 1 } else { 0 };
+        if run > gap_len {
+            (gap, gap_len) = (end - run, run);
+        }
+    }
+    let mut colon = "";
+    for (at, segment) in segments.into_iter().enumerate() {
+        if at == gap {
+            f.write_str("::")?;
+            colon = "";
+        } else if at < gap || at >= gap + gap_len {
+            write!(f, "{colon}{segment:x}")?;
+            colon = ":";
+        }
+    }
+    Ok(())
 }
 
 /// A wish about the source port of a link. It is never more than a wish: the shard that the node
@@ -124,3 +178,40 @@ pub enum Resolved {
 
 /// Most addresses of one name that are tried.
 pub const RESOLVED_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::{Ipv6Addr, SocketAddrV6};
+    use std::string::ToString;
+
+    #[test]
+    fn an_address_is_written_as_the_library_writes_it() {
+        let check = |addr: SocketAddr| {
+            assert_eq!(Endpoint::Addr(addr).to_string(), addr.to_string());
+        };
+        for text in [
+            "0.0.0.0:0",
+            "255.1.10.9:65535",
+            "[::ffff:10.0.0.1]:9042",
+            "[::ffff:0:0]:1",
+        ] {
+            check(text.parse().unwrap());
+        }
+        // Every choice of groups that are zero.
+        for zeros in 0..=255_u32 {
+            let group = |at: u32| {
+                if zeros >> at & 1 == 1 {
+                    0
+                } else {
+                    0x0db8 + at as u16
+                }
+            };
+            let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(group);
+            let ip = Ipv6Addr::new(a, b, c, d, e, f, g, h);
+            for scope in [0, 7] {
+                check(SocketAddrV6::new(ip, 9042, 0, scope).into());
+            }
+        }
+    }
+}

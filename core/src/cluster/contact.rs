@@ -199,8 +199,9 @@ impl Contact {
         }
         let dialing = core::mem::take(&mut self.dialing);
         let ids = dialing.keys().copied().gather();
-        let candidates = dialing.into_values().map(Candidate::Ready);
-        self.queue.extend(candidates);
+        for endpoint in dialing.into_values() {
+            self.queue.push_back(Candidate::Ready(endpoint));
+        }
         ids
     }
 
@@ -212,9 +213,9 @@ impl Contact {
                 .push((endpoint, LinkError::new(LinkErrorKind::TimedOut).into()));
         }
         let timed_out = Error::new(ErrorKind::Timeout(TimeoutKind::Connect));
-        let dialing = core::mem::take(&mut self.dialing).into_values();
-        self.causes
-            .extend(dialing.map(|endpoint| (endpoint, timed_out.clone())));
+        for endpoint in core::mem::take(&mut self.dialing).into_values() {
+            self.causes.push((endpoint, timed_out.clone()));
+        }
         let Some((_, first)) = self.causes.first() else {
             return Error::unreachable(Vec::new());
         };

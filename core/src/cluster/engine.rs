@@ -322,12 +322,12 @@ impl Engine {
                 self.outputs.push_back(Output::Ready);
             }
         }
-        let settled = core::mem::take(&mut self.settled);
-        let tell = |(id, agreed)| Output::Settled { id, agreed };
-        self.outputs.extend(settled.into_iter().map(tell));
-        let closing = core::mem::take(&mut self.closing);
-        let close = |(id, drain)| Output::Close { id, drain };
-        self.outputs.extend(closing.into_iter().map(close));
+        for (id, agreed) in self.settled.drain(..) {
+            self.outputs.push_back(Output::Settled { id, agreed });
+        }
+        for (id, drain) in self.closing.drain(..) {
+            self.outputs.push_back(Output::Close { id, drain });
+        }
     }
 
     /// The view of all that was told so far; the caller tells it on.

@@ -256,7 +256,9 @@ impl Engine {
     pub(super) fn step_settle(&mut self, now: Instant) {
         let grace = self.config.timeouts.control;
         let (lost, wants_refresh) = self.settle.handle_timeout(now, grace);
-        self.settled.extend(lost.into_iter().map(|id| (id, false)));
+        for id in lost {
+            self.settled.push((id, false));
+        }
         if wants_refresh {
             self.control.demand(Scope::SCHEMA, now);
         }

@@ -9,7 +9,7 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
-use crate::digits::{nonzero, number};
+use crate::digits::{nonzero, number, uuid};
 use crate::routing::{ShardIdx, ShardMap};
 use crate::wire::response::Supported;
 use crate::wire::{Compression, Dialect, ProtocolVersion};
@@ -149,7 +149,7 @@ impl Offer {
                 plain: first(key::SHARD_AWARE_PORT).and_then(nonzero),
                 tls: first(key::SHARD_AWARE_PORT_TLS).and_then(nonzero),
             },
-            host_id: first(key::HOST_ID).and_then(|id| Uuid::try_parse(id).ok()),
+            host_id: first(key::HOST_ID).and_then(uuid),
             lwt_mask: named(key::LWT_MARK, LWT_MASK_NAME).and_then(number),
             rate_limit_error: named(key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME)
                 .and_then(|code| code.parse().ok()),

@@ -170,7 +170,9 @@ impl<S> Waiters<S> {
     pub fn fail_all(&mut self, mut each: impl FnMut(S)) {
         self.granted = 0;
         self.earliest = Instant::FAR_FUTURE;
-        self.queue.drain(..).for_each(|waiter| each(waiter.caller));
+        while let Some(waiter) = self.queue.pop_front() {
+            each(waiter.caller);
+        }
     }
 
     /// Ids reserved for waiters that have not looked yet.

@@ -22,6 +22,7 @@ use crate::config::{Config, Routing};
 use crate::conn::RequestHead;
 use crate::conn::extensions::{TabletsRouting, key};
 use crate::conn::negotiate::HandshakeConfig;
+use crate::digits::uuid_text;
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::gather::Gather;
 use crate::rng::SmallRng;
@@ -420,10 +421,7 @@ fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
     };
     option(key::DRIVER_NAME, DRIVER_NAME);
     option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
-    option(
-        key::SESSION_ID,
-        session_id.hyphenated().encode_lower(&mut [0; 36]),
-    );
+    option(key::SESSION_ID, &uuid_text(session_id));
     if let Some(name) = &config.application_name {
         option(key::APPLICATION_NAME, name);
     }

@@ -72,9 +72,11 @@ impl Pools {
             let Some(pool) = pools.nodes.get_mut(place) else {
                 continue;
             };
-            let cells = assignment.connections.iter();
-            pool.connections
-                .extend(cells.filter_map(|(id, shard)| Some((*shard, find(*id)?))));
+            for (id, shard) in &assignment.connections {
+                if let Some(cell) = find(*id) {
+                    pool.connections.push((*shard, cell));
+                }
+            }
             sort_few(&mut pool.connections, |(shard, cell)| (*shard, cell.id()));
             pool.wishes = assignment.lazy_shards.map(|shards| {
                 let before = self.pool(assignment.node);

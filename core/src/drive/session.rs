@@ -347,7 +347,7 @@ fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Er
 
 /// Whether a row has no values: it fits a statement without markers.
 fn is_empty_row(values: &impl EncodeRow) -> bool {
-    let mut builder = ValuesBuilder::new(SmallBuffer::<0>::new());
+    let mut builder = ValuesBuilder::new(SmallBuffer::<VALUES_INLINE>::new());
     values.encode_row(&[], &mut builder).is_ok()
 }
 

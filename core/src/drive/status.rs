@@ -143,13 +143,13 @@ impl Status {
         let cluster = hub.summary();
         let (nodes, tablets) = hub.view().with(|view| {
             let nodes = view.topology().nodes();
-            let nodes = nodes.map(|node| node_status(hub, &cluster, view, node.idx()));
+            let nodes = nodes.filter_map(|node| node_status(hub, &cluster, view, node.idx()));
             let tablets = view.tables().filter_map(table_tablets);
             (nodes.gather(), tablets.gather())
         });
         Self {
             cluster,
-            nodes: nodes.into_iter().flatten().gather(),
+            nodes,
             tablets,
             shard_tally: hub.pools().with(Pools::tally),
             prepared: hub.prepared().with(|cache| cache.len()).unwrap_or(0),

@@ -114,11 +114,17 @@ impl Ring {
     pub(super) fn new(topology: &Topology) -> Self {
         let mut entries: Vec<(i64, NodeIdx)> = Vec::new();
         for node in topology.nodes() {
-            entries.extend(node.tokens().iter().map(|&token| (token, node.idx())));
+            for &token in node.tokens() {
+                entries.push((token, node.idx()));
+            }
         }
         sort_by(&mut entries, Ord::cmp);
         entries.dedup_by_key(|&mut (token, _)| token);
-        let (tokens, owners): (Vec<i64>, Vec<NodeIdx>) = entries.into_iter().unzip();
+        let (mut tokens, mut owners) = (Vec::new(), Vec::new());
+        for (token, owner) in entries {
+            tokens.push(token);
+            owners.push(owner);
+        }
         Self {
             tokens: tokens.into_boxed_slice(),
             owners: owners.into_boxed_slice(),

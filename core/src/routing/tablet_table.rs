@@ -92,8 +92,11 @@ impl TabletTable {
         let mut all = Vec::new();
         for slot in &self.directory().slots {
             let chunk = slot.chunk.load();
-            let described = |at| Some((chunk.describe(at, topology)?, chunk.is_used(at)));
-            all.extend((0..chunk.tablets.len()).filter_map(described));
+            for at in 0..chunk.tablets.len() {
+                if let Some(tablet) = chunk.describe(at, topology) {
+                    all.push((tablet, chunk.is_used(at)));
+                }
+            }
         }
         all
     }

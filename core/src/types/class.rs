@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::column::{ColumnType, UdtType, VectorType};
-use crate::digits::number;
+use crate::digits::{hex_digit, number};
 use crate::sync::Shared;
 use crate::wire::{ParseError, ParseErrorKind};
 
@@ -170,16 +170,13 @@ fn unhex(text: &str) -> Result<Box<str>, Stop> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return Err(Stop::Unknown);
     };
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let bytes = pairs
-        .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
-        .collect::<Option<Vec<u8>>>()
-        .ok_or(Stop::Unknown)?;
+    let mut bytes = Vec::new();
+    for [high, low] in pairs {
+        let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low)) else {
+            return Err(Stop::Unknown);
+        };
+        bytes.push(high << 4 | low);
+    }
     Ok(String::from_utf8(bytes)
         .map_err(|_| Stop::Unknown)?
         .into_boxed_str())

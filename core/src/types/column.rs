@@ -125,21 +125,22 @@ impl ColumnType {
                 Self::Map(Shared::new((key, Self::parse_within(value, depth_left)?)))
             }
             TypeOptionKind::Tuple(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|field| Self::parse_within(field, depth_left));
-                Self::Tuple(Shared::from(fields.collect::<Result<Vec<_>, _>>()?))
+                let mut types = Vec::new();
+                for field in fields.iter() {
+                    types.push(Self::parse_within(field, depth_left)?);
+                }
+                Self::Tuple(Shared::from(types))
             }
             TypeOptionKind::Udt {
                 keyspace,
                 name,
                 fields,
             } => {
-                let fields = fields
-                    .iter()
-                    .map(|(name, ty)| Ok((name.into(), Self::parse_within(ty, depth_left)?)))
-                    .collect::<Result<_, ParseError>>()?;
-                let (keyspace, name) = (keyspace.into(), name.into());
+                let mut types = Vec::new();
+                for (name, field) in fields.iter() {
+                    types.push((name.into(), Self::parse_within(field, depth_left)?));
+                }
+                let (keyspace, name, fields) = (keyspace.into(), name.into(), types.into());
                 Self::Udt(Shared::new(UdtType {
                     keyspace,
                     name,
