@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use messina_relay::{
-    Access, Claims, Credentials, Limits, Relay, RelayConfig, Rule, SigningKey, TlsIdentity,
+    Access, Claims, Credentials, Limits, NodeTls, Relay, RelayConfig, Rule, SigningKey, TlsIdentity,
 };
 use serde_json::json;
 
@@ -102,8 +102,14 @@ struct NodeArguments {
     /// Password of the user
     #[arg(long, env = "MESSINA_PASSWORD", hide_env_values = true)]
     password: Option<String>,
+    /// Speak TLS with nodes, whose certificate authority this is
+    #[arg(long, value_name = "FILE")]
+    node_ca: Option<PathBuf>,
+    /// Name in the nodes' certificates, where it is not their name or address
+    #[arg(long, value_name = "NAME", requires = "node_ca")]
+    node_server_name: Option<String>,
     /// Let clients speak TLS with nodes through the relay
-    #[arg(long, conflicts_with = "user")]
+    #[arg(long, conflicts_with_all = ["user", "node_ca"])]
     pass_tls: bool,
     /// Ports from which nodes are dialled when a shard is wished
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535",
@@ -249,12 +255,28 @@ impl RelayArguments {
             let identity = identity.map_err(|error| Failure::usage(error.to_string()))?;
             config.tls = Some(identity);
         }
+        config.node_tls = self.node.tls()?;
         config.passes_tls = self.node.pass_tls;
         config.source_ports = self.node.source_ports;
         if let (Some(user), Some(password)) = (&self.node.user, &self.node.password) {
             config.login = Some(Credentials::new(user, password));
         }
         Ok(config)
+    }
+}
+
+impl NodeArguments {
+    fn tls(&self) -> Result<Option<NodeTls>, Failure> {
+        let Some(file) = &self.node_ca else {
+            return Ok(None);
+        };
+        let tls = NodeTls::with_ca_pem(&read(file)?);
+        let tls = tls.and_then(|tls| match &self.node_server_name {
+            Some(name) => tls.server_name(name),
+            None => Ok(tls),
+        });
+        tls.map(Some)
+            .map_err(|error| Failure::usage(error.to_string()))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::cql::FirstBytes;
 use crate::dial::DialError;
 use crate::login::{Credentials, Login};
 use crate::metrics::Metrics;
-use crate::socket::Socket;
+use crate::socket::Stream;
 
 /// What channels of one relay share.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Policy {
 }
 
 /// A connection to a node being opened.
-pub(crate) type Dialling = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
+pub(crate) type Dialling = Pin<Box<dyn Future<Output = Result<Stream, DialError>> + Send>>;
 
 /// One channel.
 pub(crate) struct Channel {
@@ -62,7 +62,7 @@ enum Stage {
 
 /// A channel that leads somewhere.
 struct Open {
-    socket: Socket,
+    socket: Stream,
     gate: Gate,
     /// From the client, not yet let through the gate.
     held: BytesMut,
@@ -70,6 +70,7 @@ struct Open {
     /// From the node, while the gate reads along.
     from_node: BytesMut,
     to_client: BytesMut,
+    is_unflushed: bool,
     is_client_finished: bool,
     is_node_shut: bool,
     is_node_finished: bool,
@@ -177,9 +178,9 @@ impl Channel {
         }
     }
 
-    fn handle_dialled(&mut self, socket: Socket, carrier: &mut Carrier, policy: &Policy) {
-        self.facts.node = socket.stream().peer_addr().ok();
-        let port = socket.stream().local_addr().map_or(0, |local| local.port());
+    fn handle_dialled(&mut self, socket: Stream, carrier: &mut Carrier, policy: &Policy) {
+        self.facts.node = socket.socket().peer_addr().ok();
+        let port = socket.socket().local_addr().map_or(0, |local| local.port());
         self.facts.source_port = Some(port);
         self.facts.active = Instant::now();
         policy.metrics.dialled(self.facts.since.elapsed());
@@ -197,6 +198,7 @@ impl Channel {
             to_node: BytesMut::new(),
             from_node: BytesMut::new(),
             to_client: BytesMut::new(),
+            is_unflushed: false,
             is_client_finished: false,
             is_node_shut: false,
             is_node_finished: false,
@@ -209,6 +211,10 @@ impl Channel {
                 // For the operator; the client is not told what a name leads to.
                 tracing::warn!(target: "messina_relay", asked = ?self.facts.target, "{error}");
                 String::new()
+            }
+            DialError::Tls(error) => {
+                tracing::warn!(target: "messina_relay", asked = ?self.facts.target, %error, "TLS");
+                "the relay does not trust the node's TLS".to_owned()
             }
             _ => String::new(),
         };
@@ -272,10 +278,15 @@ impl Open {
                 Poll::Ready(Ok(len)) => {
                     self.to_node.advance(len);
                     facts.to_node += len as u64;
+                    self.is_unflushed = true;
                     is_moving = true;
                 }
                 Poll::Pending => return Ok(is_moving),
             }
+        }
+        // Under TLS a record may still wait to be written; otherwise this is nothing.
+        if self.is_unflushed && Pin::new(&mut self.socket).poll_flush(cx).is_ready() {
+            self.is_unflushed = false;
         }
         if self.to_node.capacity() > KEPT_MAX {
             self.to_node = BytesMut::new();

@@ -19,7 +19,8 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::allow::{AllowList, Destination, NotAllowed};
-use crate::socket::Socket;
+use crate::socket::{Socket, Stream};
+use crate::tls::NodeTls;
 
 /// Finds the addresses of names.
 pub trait Resolver: fmt::Debug + Send + Sync {
@@ -50,8 +51,9 @@ pub(crate) struct Dialer {
     pub(crate) allow: Arc<AllowList>,
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) source_ports: RangeInclusive<u16>,
-    /// For name and connection together.
+    /// For name, connection and TLS together.
     pub(crate) timeout: Duration,
+    pub(crate) tls: Option<NodeTls>,
 }
 
 /// Why there is no socket.
@@ -61,6 +63,8 @@ pub(crate) enum DialError {
     Resolve,
     TimedOut,
     Io(io::Error),
+    /// The node's certificate is not trusted, or it does not speak TLS.
+    Tls(io::Error),
 }
 
 impl DialError {
@@ -69,6 +73,7 @@ impl DialError {
             Self::NotAllowed(_) => Reason::Forbidden,
             Self::Resolve => Reason::Resolve,
             Self::TimedOut => Reason::TimedOut,
+            Self::Tls(_) => Reason::Other,
             Self::Io(error) => match error.kind() {
                 ErrorKind::ConnectionRefused => Reason::Refused,
                 ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => Reason::Reset,
@@ -81,26 +86,34 @@ impl DialError {
 
 impl Dialer {
     /// Opens a socket to the destination, from a port of the wished shard if there is one free.
-    pub(crate) async fn dial(self, to: Destination, wish: Wish) -> Result<Socket, DialError> {
+    pub(crate) async fn dial(self, to: Destination, wish: Wish) -> Result<Stream, DialError> {
         match timeout(self.timeout, self.dial_untimed(to, wish)).await {
             Ok(dialled) => dialled,
             Err(_) => Err(DialError::TimedOut),
         }
     }
 
-    async fn dial_untimed(&self, to: Destination, wish: Wish) -> Result<Socket, DialError> {
-        let addresses = match to {
-            Destination::Address(address) => vec![address],
-            Destination::Name(name, port) => self.resolve(&name, port).await?,
+    async fn dial_untimed(&self, to: Destination, wish: Wish) -> Result<Stream, DialError> {
+        let addresses = match &to {
+            Destination::Address(address) => vec![*address],
+            Destination::Name(name, port) => self.resolve(name, *port).await?,
         };
         let mut last = None;
         for address in addresses {
             match self.open(address, wish).await.and_then(Socket::new) {
-                Ok(socket) => return Ok(socket),
+                Ok(socket) => return self.encrypt(socket, &to).await,
                 Err(error) => last = Some(error),
             }
         }
         Err(last.map_or(DialError::Resolve, DialError::Io))
+    }
+
+    async fn encrypt(&self, socket: Socket, to: &Destination) -> Result<Stream, DialError> {
+        let Some(tls) = &self.tls else {
+            return Ok(Stream::Plain(socket));
+        };
+        let shaken = tls.shake(socket, to).await.map_err(DialError::Tls)?;
+        Ok(Stream::Tls(Box::new(shaken.into())))
     }
 
     /// The addresses of a name that a rule lets through, each checked.

@@ -40,6 +40,8 @@
 //! 5. **Encrypt.** [`RelayConfig::tls`], or a proxy in front that speaks TLS. Such a proxy must pass
 //!    `Upgrade` on and should not delay acknowledgements; all clients then have its address, so
 //!    the limit for one address is the limit for all.
+//!    On the other side, [`RelayConfig::node_tls`] speaks TLS with the nodes; without it the password
+//!    of a login goes to them in the clear.
 //! 6. **Watch.** The metrics' listener has no login: keep it inside. The audit is one line for each
 //!    connection and channel, by `tracing` under the target `messina_relay::audit`, without tokens
 //!    and without anything that was sent.
@@ -91,5 +93,5 @@ pub use limits::Limits;
 pub use login::Credentials;
 pub use server::{Drained, Relay, RelayConfig};
 pub use target::TargetError;
-pub use tls::{TlsError, TlsIdentity};
+pub use tls::{NodeTls, TlsError, TlsIdentity};
 pub use token::{Claims, SigningKey, TokenError};

@@ -35,7 +35,7 @@ use crate::monitor;
 use crate::session::{Session, tell_end};
 use crate::socket::{Socket, Stream};
 use crate::target::Target;
-use crate::tls::TlsIdentity;
+use crate::tls::{NodeTls, TlsIdentity};
 
 /// What a relay does and does not.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub struct RelayConfig {
     pub tls: Option<TlsIdentity>,
     /// Logs in to nodes in the clients' stead. Clients then have all rights of this user.
     pub login: Option<Credentials>,
+    /// Speaks TLS with the nodes, and whom to trust there. Clients do not notice.
+    pub node_tls: Option<NodeTls>,
     /// Lets clients speak TLS with the nodes through the relay, which then cannot look whether it
     /// is CQL.
     pub passes_tls: bool,
@@ -79,6 +81,7 @@ impl RelayConfig {
             limits: Limits::default(),
             tls: None,
             login: None,
+            node_tls: None,
             passes_tls: false,
             source_ports: 49_152..=65_535,
             resolver: Arc::new(SystemResolver),
@@ -142,6 +145,7 @@ impl Relay {
                 resolver: config.resolver,
                 source_ports: config.source_ports,
                 timeout: config.limits.dial_timeout,
+                tls: config.node_tls,
             },
             policy: Policy {
                 credentials: config.login,
@@ -276,7 +280,7 @@ async fn shake(
 ) -> Option<(Box<Session>, Grant)> {
     let socket = Socket::new(stream).ok()?;
     let mut stream = match &shared.tls {
-        Some(tls) => Stream::Tls(Box::new(tls.accept(socket).await.ok()?)),
+        Some(tls) => Stream::Tls(Box::new(tls.accept(socket).await.ok()?.into())),
         None => Stream::Plain(socket),
     };
     let mut head = Vec::new();

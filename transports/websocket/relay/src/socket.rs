@@ -11,7 +11,7 @@ use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::TlsStream;
 
 /// A TCP stream that acknowledges at once.
 #[derive(Debug)]
@@ -30,10 +30,6 @@ impl Socket {
         };
         socket.acknowledge();
         Ok(socket)
-    }
-
-    pub(crate) const fn stream(&self) -> &TcpStream {
-        &self.stream
     }
 
     fn acknowledge(&self) {
@@ -91,11 +87,21 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// The side of a client, encrypted where the relay has a certificate.
+/// Either side, encrypted where the relay has a certificate or its nodes have.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
+}
+
+impl Stream {
+    /// The socket below.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => &socket.stream,
+            Self::Tls(stream) => &stream.get_ref().0.stream,
+        }
+    }
 }
 
 macro_rules! each {

@@ -6,9 +6,9 @@ mod support;
 use core::time::Duration;
 
 use futures_util::StreamExt;
-use messina_relay::{Credentials, TlsIdentity};
+use messina_relay::{Credentials, NodeTls, TlsIdentity};
 use messina_sim::node::{Credentials as NodeCredentials, Options};
-use messina_sim::tcp::SimServer;
+use messina_sim::tcp::{SimServer, TlsOptions as NodeTlsOptions};
 use messina_tokio::{Config, Error, Session, TlsOptions};
 use messina_websocket::tokio::{Protocol, Relay, connect};
 use support::Running;
@@ -165,6 +165,44 @@ async fn the_driver_goes_through_tls() {
     let error = tokio::time::timeout(Duration::from_secs(15), session(&cluster, plain)).await;
     assert!(matches!(error, Ok(Err(_)) | Err(_)));
     relay.stop().await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_relay_speaks_tls_with_nodes() {
+    let mut options = Options::uniform(1, 2);
+    options.port = 0;
+    options.shard_aware_port = Some(0);
+    options.auth = Some(NodeCredentials::new("app", "secret"));
+    let cluster = SimServer::start_tls(options, NodeTlsOptions::made())
+        .await
+        .unwrap();
+    let ca = cluster.ca_pem().unwrap().to_owned();
+    let other = rcgen::generate_simple_self_signed(vec!["other".to_owned()]).unwrap();
+    for (ca, is_trusted) in [(ca, true), (other.cert.pem(), false)] {
+        let relay = Running::start(&["127.0.0.0/8:1-65535"], |config| {
+            config.node_tls = Some(NodeTls::with_ca_pem(ca.as_bytes()).unwrap());
+            config.login = Some(Credentials::new("app", "secret"));
+        })
+        .await;
+        for protocol in [Protocol::Mux, Protocol::Cql] {
+            let through = session(&cluster, url(&relay).protocol(protocol)).await;
+            if !is_trusted {
+                let error = through.unwrap_err().to_string();
+                // The reason "other" as the driver shows it.
+                assert!(error.contains("4255"), "{error}");
+                continue;
+            }
+            let through = through.unwrap();
+            let text = "x".repeat(100_000);
+            let query = format!("SELECT cluster_name FROM system.local /* {text} */");
+            let row = through.query(query.as_str(), ()).await;
+            assert!(row.is_ok(), "{row:?}");
+            close(through).await;
+        }
+        relay.stop().await;
+    }
+    assert!(NodeTls::with_ca_pem(b"").is_err());
     cluster.stop().await;
 }
 
