@@ -26,19 +26,24 @@ pub(crate) fn fetch(context: &Context) -> Outcome<bool> {
             return Ok(false);
         }
     }
-    if is_fetched(&context.root.join(FOLDER)) {
+    install(context, FOLDER, what)
+}
+
+/// Installs what a folder's lock file names, unless it is there. `false` after a skip that was noted.
+pub(crate) fn install(context: &Context, folder: &str, what: &str) -> Outcome<bool> {
+    if is_fetched(&context.root.join(folder)) {
         return Ok(true);
     }
     if context.options.no_install {
         context.skip(
             what,
-            format!("{FOLDER}/node_modules is missing or old (`cargo xtask setup` fetches it)"),
+            format!("{folder}/node_modules is missing or old (`npm --prefix {folder} ci`)"),
         )?;
         return Ok(false);
     }
     context
         .run("npm")
-        .args(["--prefix", FOLDER])
+        .args(["--prefix", folder])
         // Scripts only move or check files, and not every npm runs them.
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .run()?;

@@ -13,6 +13,7 @@ mod checks;
 mod command;
 mod context;
 mod embedded;
+mod examples;
 mod fuzz;
 mod hosts;
 mod interop;
@@ -81,6 +82,11 @@ enum Task {
         #[command(flatten)]
         common: Common,
     },
+    /// Run the examples in a browser and in a Worker by their tests.
+    Examples {
+        #[command(flatten)]
+        common: Common,
+    },
     /// Build the firmware, run it in QEMU against a simulated cluster, print flash and RAM.
     Embedded {
         #[command(flatten)]
@@ -134,6 +140,7 @@ fn main() -> ExitCode {
         Task::Sim { .. } => Plan::one("simulation", simulation::run),
         Task::Wasm { .. } => Plan::one("wasm", wasm::run),
         Task::Package { .. } => Plan::one("package", wasm::package_alone),
+        Task::Examples { .. } => Plan::one("examples", wasm::examples_alone),
         Task::Embedded { .. } => Plan::one("embedded", embedded::run),
         Task::Interop { .. } => Plan::one("interop", interop::run),
         Task::Bench { counts: true, .. } => Plan::one("counts", bench::counts),
@@ -163,6 +170,7 @@ fn options(task: &Task) -> Options {
             options.messages = messages;
         }
         Task::Package { common }
+        | Task::Examples { common }
         | Task::Embedded { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }

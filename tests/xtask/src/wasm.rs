@@ -1,6 +1,6 @@
 //! The WASM build: `bindings-wasm` for `wasm32-unknown-unknown` as plain exports, the npm package around it,
-//! its tests under Node, which print the sizes of both and hold them to the package's own budget, and one suite in
-//! every JavaScript host.
+//! its tests under Node, which print the sizes of both and hold them to the package's own budget, one suite in every
+//! JavaScript host, and the examples that use it.
 //!
 //! The module that ships holds no texts of panics: with Debian's compiler the library is built too, for size, and
 //! a panic is a trap at once. With `--messages`, or by a compiler whose library is built already, a panic tells
@@ -8,6 +8,7 @@
 
 use crate::command::{Outcome, Run};
 use crate::context::Context;
+use crate::examples;
 use crate::hosts;
 use crate::system;
 use crate::toolchain::Toolchain;
@@ -25,12 +26,21 @@ pub(crate) fn run(context: &Context) -> Outcome {
         test = test.env("MESSINA_SIZE", "any");
     }
     test.run()?;
-    hosts::run(context)
+    hosts::run(context)?;
+    examples::run(context)
 }
 
 /// Builds `bindings-wasm/dist`, as examples need it: without checks and tests.
 pub(crate) fn package_alone(context: &Context) -> Outcome {
     package(context).map(|_| ())
+}
+
+/// The examples, on a package that is built for them.
+pub(crate) fn examples_alone(context: &Context) -> Outcome {
+    match package(context)? {
+        Some(_) => examples::run(context),
+        None => Ok(()),
+    }
 }
 
 /// Builds the module and the package around it, and tells by what; `None` after a skip that was noted.
