@@ -6,7 +6,10 @@
 //! a panic is a trap at once. With `--messages`, or by a compiler whose library is built already, a panic tells
 //! what it is, in a module that is larger; nothing holds that one to the budget.
 
-use crate::command::{Outcome, Run};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::command::{Failure, Outcome, Run};
 use crate::context::Context;
 use crate::examples;
 use crate::hosts;
@@ -73,15 +76,11 @@ fn package(context: &Context) -> Outcome<Option<Toolchain>> {
             .args(["--", "-D", "warnings"])
             .run()?;
     }
-    let mut build = toolchain.cargo(context, ["build"]).args(package);
-    if is_small(context, &toolchain) {
-        build = build
-            .arg(SMALL_LIBRARY)
-            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", SMALL_CODE)
-            // It would take the other's place.
-            .env_remove("RUSTFLAGS");
-    }
-    build.run()?;
+    // The module of the lite entry first: both have one name.
+    let lite = build(context, &toolchain, &package, &["--no-default-features"])?;
+    let kept = lite.with_file_name("messina_lite.wasm");
+    fs::copy(&lite, &kept).map_err(|error| Failure::new(format!("{}: {error}", kept.display())))?;
+    let module = build(context, &toolchain, &package, &[])?;
     for program in [system::NODE, system::NPM] {
         if !system::need(context, program, "WASM package and its tests under Node")? {
             return Ok(None);
@@ -92,12 +91,34 @@ fn package(context: &Context) -> Outcome<Option<Toolchain>> {
     } else {
         npm(context, &["ci", "--no-audit", "--no-fund"]).run()?;
     }
-    let module = toolchain
-        .target_dir(context)
-        .join(TARGET)
-        .join("wasm/messina_wasm.wasm");
-    npm(context, &["run", "build", "--"]).arg(module).run()?;
+    npm(context, &["run", "build", "--"])
+        .arg(module)
+        .arg(kept)
+        .run()?;
     Ok(Some(toolchain))
+}
+
+/// Builds the module and tells where it is.
+fn build(
+    context: &Context,
+    toolchain: &Toolchain,
+    package: &[&str],
+    features: &[&str],
+) -> Outcome<PathBuf> {
+    let mut build = toolchain
+        .cargo(context, ["build"])
+        .args(package)
+        .args(features);
+    if is_small(context, toolchain) {
+        build = build
+            .arg(SMALL_LIBRARY)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", SMALL_CODE)
+            // It would take the other's place.
+            .env_remove("RUSTFLAGS");
+    }
+    build.run()?;
+    let folder = toolchain.target_dir(context).join(TARGET);
+    Ok(folder.join("wasm/messina_wasm.wasm"))
 }
 
 fn npm<'a>(context: &'a Context, arguments: &[&str]) -> Run<'a> {
