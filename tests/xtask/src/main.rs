@@ -26,6 +26,7 @@ mod targets;
 mod tests_on_host;
 mod toolchain;
 mod wasm;
+mod web;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,11 @@ enum Task {
         /// Keep the texts of panics, in a module that is larger than the one that ships.
         #[arg(long)]
         messages: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Build a Rust program with the links on the web, run it in Node.js.
+    Web {
         #[command(flatten)]
         common: Common,
     },
@@ -139,6 +145,7 @@ fn main() -> ExitCode {
         Task::Full { .. } => Plan::full(),
         Task::Sim { .. } => Plan::one("simulation", simulation::run),
         Task::Wasm { .. } => Plan::one("wasm", wasm::run),
+        Task::Web { .. } => Plan::one("web", web::run),
         Task::Package { .. } => Plan::one("package", wasm::package_alone),
         Task::Examples { .. } => Plan::one("examples", wasm::examples_alone),
         Task::Embedded { .. } => Plan::one("embedded", embedded::run),
@@ -171,6 +178,7 @@ fn options(task: &Task) -> Options {
         }
         Task::Package { common }
         | Task::Examples { common }
+        | Task::Web { common }
         | Task::Embedded { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }

@@ -12,7 +12,7 @@ use crate::command::Outcome;
 use crate::context::Context;
 use crate::{
     bench, checks, embedded, fuzz, interop, release, simulation, system, targets, tests_on_host,
-    wasm,
+    wasm, web,
 };
 
 /// The whole run may take this long in CI, whatever the stages' own budgets are.
@@ -45,6 +45,7 @@ const RELEASE_STAGES: &[Stage] = &[
     stage("features", 20, release::features),
     stage("msrv", 10, release::msrv),
     stage("packaging", 10, release::packaging),
+    stage("web", 5, web::run),
     stage("long fuzz", 15, fuzz::long),
     stage("throughput", 20, bench::throughput),
 ];

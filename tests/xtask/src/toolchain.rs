@@ -68,6 +68,16 @@ impl Toolchain {
         context: &'a Context,
         arguments: [&str; N],
     ) -> Run<'a> {
+        self.cargo_for(context, "core,alloc", arguments)
+    }
+
+    /// The same for a program that needs these libraries, where they are built too.
+    pub(crate) fn cargo_for<'a, const N: usize>(
+        &self,
+        context: &'a Context,
+        libraries: &str,
+        arguments: [&str; N],
+    ) -> Run<'a> {
         match self {
             Self::Active => context.cargo(arguments),
             Self::Debian {
@@ -83,7 +93,7 @@ impl Toolchain {
                 context
                     .run(cargo)
                     .args(arguments)
-                    .arg("-Zbuild-std=core,alloc")
+                    .arg(format!("-Zbuild-std={libraries}"))
                     .env("RUSTC", rustc)
                     .env("RUSTC_BOOTSTRAP", "1")
                     .env(&linker, "rust-lld")

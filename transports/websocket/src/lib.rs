@@ -15,9 +15,10 @@
 //! | [`tunnel`] | the pure state of one end of a tunnel: bytes in, bytes out; used by all ends |
 //! | [`mux`] | core's `Transport` through a tunnel, over one link of any other transport |
 //! | `tokio` | feature `tokio`: a session through a relay, by tokio-tungstenite |
+//! | `web` | feature `web`, on WASM: a session through a relay for Rust programs in a browser, by web-sys |
 //!
-//! Features: `std` (locks for machines with threads), `tokio`, `tls` (`wss://` on tokio, by rustls) and
-//! `webpki-roots` (the public certificate authorities for it).
+//! Features: `std` (locks for machines with threads), `tokio`, `tls` (`wss://` on tokio, by rustls),
+//! `webpki-roots` (the public certificate authorities for it) and `web`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,11 +26,15 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(any(feature = "tokio", all(feature = "web", target_family = "wasm")))]
+mod answer;
 pub mod mux;
 mod sync;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 pub mod tunnel;
+#[cfg(all(feature = "web", target_family = "wasm"))]
+pub mod web;
 
 /// Sub-protocol: one connection, plain bytes.
 pub const CQL: &str = "cql";

@@ -14,8 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::mux::reason_error;
-use crate::tunnel::Reason;
+use crate::answer::{MESSAGE_MAX, TEXT, closed};
 
 /// An open WebSocket whose binary messages are a byte stream.
 ///
@@ -56,10 +55,11 @@ impl WebSocketLink {
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Text(_))) => {
                     self.refuse(cx, CloseCode::Unsupported);
-                    let kind = LinkErrorKind::Other;
-                    Err(LinkError::said(kind, 1003, "a text message came"))
+                    Err(TEXT)
                 }
-                Some(Ok(Message::Close(frame))) => closed(frame.as_ref()),
+                Some(Ok(Message::Close(frame))) => {
+                    closed(frame.map_or(1000, |frame| u16::from(frame.code)))
+                }
                 Some(Err(error)) => Err(link_error(&error)),
                 None => Ok(()),
             };
@@ -178,25 +178,6 @@ pub(super) fn config() -> WebSocketConfig {
         .max_frame_size(Some(INCOMING_MAX))
 }
 
-/// How a close by the peer ends the stream.
-fn closed(frame: Option<&CloseFrame>) -> Result<(), LinkError> {
-    let code = frame.map_or(1000, |frame| u16::from(frame.code));
-    if let Some(reason) = Reason::from_close_code(code) {
-        return Err(reason_error(reason));
-    }
-    let meaning = match code {
-        1000 | 1001 | 1005 => return Ok(()),
-        1002 => "protocol error",
-        1003 => "unsupported message",
-        1008 => "not allowed",
-        1009 => "message too long",
-        1011 => "fault of the relay",
-        1012 | 1013 => "try again later",
-        _ => "closed by the relay",
-    };
-    Err(LinkError::said(LinkErrorKind::ClosedByPeer, code, meaning))
-}
-
 /// What went wrong with a WebSocket, its handshake included.
 pub(super) fn link_error(error: &Error) -> LinkError {
     let (kind, code, meaning) = match error {
@@ -230,9 +211,6 @@ const fn refusal(status: u16) -> &'static str {
         _ => "no WebSocket at this address",
     }
 }
-
-/// Most bytes of one message that is sent.
-const MESSAGE_MAX: usize = 64 << 10;
 
 /// Most bytes of one message that comes; relays send what one read gave them.
 const INCOMING_MAX: usize = 16 << 20;

@@ -5,13 +5,11 @@ use core::net::IpAddr;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::boxed::Box;
-use std::string::{String, ToString};
+use std::string::String;
 use std::sync::Arc;
-use std::{format, vec};
+use std::vec;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use messina_core::drive::{Endpoint, Name, Resolved, Steering, SteeringKind, Target, Transport};
+use messina_core::drive::{Endpoint, Name, Resolved, SteeringKind, Target, Transport};
 use messina_core::error::{Error, LinkError, LinkErrorKind};
 use messina_tokio::{TokioClock, TokioLink, TokioTimer, TokioTransport};
 use tokio_tungstenite::client_async_with_config;
@@ -23,9 +21,10 @@ use super::link::{WebSocketLink, config, link_error};
 #[cfg(not(feature = "webpki-roots"))]
 use super::relay::unusable;
 use super::relay::{Protocol, Relay};
+use crate::answer::{DEFAULT_PATH, query, token_entry};
 use crate::mux::{Mux, Pump};
 use crate::tunnel::Limits;
-use crate::{CQL, CQL_MUX, TOKEN_PREFIX};
+use crate::{CQL, CQL_MUX};
 
 /// The transport. Cheap to clone; all clones share one clock.
 ///
@@ -151,9 +150,7 @@ impl WebSocketTransport {
             });
         }
         if let Some(token) = &self.relay.token {
-            let mut entry = String::from(TOKEN_PREFIX);
-            URL_SAFE_NO_PAD.encode_string(token(), &mut entry);
-            request = request.with_sub_protocol(entry);
+            request = request.with_sub_protocol(token_entry(&token()));
         }
         let (stream, _) = client_async_with_config(request, socket, Some(config())).await?;
         Ok(WebSocketLink::new(stream))
@@ -176,29 +173,12 @@ impl WebSocketTransport {
             add(query);
         }
         if self.relay.protocol == Protocol::Cql {
-            add(&escaped("target=", &target.endpoint.to_string()));
-            if let Steering::Shard { shard, of } = target.steering {
-                add(&format!("shard={shard}&of={of}"));
-            }
+            add(&query(target));
         }
         let mut parts = uri.clone().into_parts();
         parts.path_and_query = Some(text.parse().ok()?);
         Uri::from_parts(parts).ok()
     }
-}
-
-/// `name` and the value, what has a meaning in a query escaped.
-fn escaped(name: &str, value: &str) -> String {
-    let mut text = String::from(name);
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                text.push(char::from(byte));
-            }
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
 }
 
 #[cfg(feature = "tls")]
@@ -221,9 +201,6 @@ fn socket(relay: &Relay) -> Result<TokioTransport, Error> {
     Ok(TokioTransport::new())
 }
 
-/// Where relays listen if nothing else is said.
-const DEFAULT_PATH: &str = "/cql";
-
 /// The endpoint has chosen none of the sub-protocols.
 const NO_PROTOCOL: ProtocolError =
     ProtocolError::SecWebSocketSubProtocolError(SubProtocolError::NoSubProtocol);
@@ -231,7 +208,10 @@ const NO_PROTOCOL: ProtocolError =
 #[cfg(test)]
 mod tests {
     use core::num::NonZeroU16;
+    use std::format;
+    use std::string::ToString;
 
+    use messina_core::drive::Steering;
     use messina_core::time::Instant;
 
     use super::*;
