@@ -45,6 +45,8 @@ class Stream {
   #isOpen = false;
   /** Nothing more is reported. */
   #isOver = false;
+  /** What an error event told. */
+  #trouble = "";
   #waiting: (() => void)[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -121,13 +123,14 @@ class Stream {
 
   /** Most hosts tell nothing here; the close event that follows tells the code. */
   #broke(event: { message?: unknown; error?: unknown }) {
-    const text = textOf(event.error ?? event.message ?? "");
+    this.#trouble = textOf(event.error ?? event.message ?? "");
     // Where an error is the last event, nobody would hear of it otherwise.
-    if (!this.#isOver) setTimeout(() => this.#fail(this.#isOpen ? "reset" : "refused", this.#told(text)), 0);
+    if (!this.#isOver) setTimeout(() => this.#fail(this.#isOpen ? "reset" : "refused", this.#told(this.#trouble)), 0);
   }
 
   #closed({ code, reason, wasClean }: { code?: number; reason?: string; wasClean?: boolean }) {
-    const text = `close code ${code || 1006}${reason ? `: ${reason}` : ""}`;
+    const closed = `close code ${code || 1006}${reason ? `: ${reason}` : ""}`;
+    const text = this.#trouble ? `${this.#trouble}, ${closed}` : closed;
     if (this.#isOpen && (code === 1000 || code === 1001) && wasClean !== false) {
       if (this.#isOver) return;
       this.#end();

@@ -39,7 +39,7 @@ export const entries = ({ api, base, config, open }: Place, { compat, lite, ws }
       name: "a host without WebSockets says so, and takes the class of the npm package ws",
       async run() {
         const relay = { relay: { url: config.relay.url }, token: config.relay.token };
-        await rejects(open(relay), { kind: "config", message: /Node 22.*--experimental-websocket.*ws/ });
+        await rejects(open({ ...relay, WebSocket: undefined as never }), { kind: "config", message: /Node 22.*--experimental-websocket.*ws/ });
         for (const protocol of ["mux", "cql"] as const) {
           const db = await api.connect({ ...base, ...relay, relay: { url: config.relay.url, protocol }, WebSocket: ws });
           equal((await db.execute("SELECT key FROM system.local")).length, 1);

@@ -29,7 +29,7 @@ export interface Place {
   tell(server: "relay" | "intercept", what: object): Promise<any>;
 }
 
-export function place({ api }: Pick<Entries, "api">, config: Config): Place {
+export function place({ api, ws }: Pick<Entries, "api" | "ws">, config: Config): Place {
   const tell = async (server: string, what: object) => {
     const response = await fetch(`${config.control}/${server}`, { method: "POST", body: JSON.stringify(what) });
     const text = await response.text();
@@ -39,7 +39,7 @@ export function place({ api }: Pick<Entries, "api">, config: Config): Place {
   replicas = config.server === "simulated" ? 3 : 1;
   const { transport, relay } = config;
   const by = transport === "tcp" ? {} : { relay: { url: relay.url, protocol: transport }, token: relay.token };
-  const base: ConnectOptions = { contactPoints: config.contact, requestTimeout: 10_000, ...config.login, ...by };
+  const base: ConnectOptions = { contactPoints: config.contact, requestTimeout: 20_000, ...config.login, ...by, ...(ws && { WebSocket: ws }) };
   return { api, config, base, open: (options) => api.connect({ ...base, ...options }), sim: (command) => tell("sim", command), tell };
 }
 
@@ -56,4 +56,10 @@ export async function table(db: Database, columns: string): Promise<string> {
   const name = `suite.t${Date.now()}_${tables++}`;
   await db.execute(`CREATE TABLE ${name} (${columns})`);
   return name;
+}
+
+/** How many of a cluster's shards have a connection. */
+export function shardsReached(db: Database): number {
+  const reached = db.cluster().nodes.flatMap(({ node, connections }) => connections.map(({ shard }) => `${node} ${shard}`));
+  return new Set(reached).size;
 }

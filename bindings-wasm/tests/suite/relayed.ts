@@ -1,7 +1,7 @@
 // The relay: whom it lets in, and where to.
 
 import { equal, ok, rejects } from "./check.js";
-import type { Place } from "./place.js";
+import { shardsReached, type Place } from "./place.js";
 import { eventually, type Test } from "./suite.js";
 
 export const relayed = ({ config, open, tell }: Place): Test[] => config.transport === "tcp" ? [] : [
@@ -11,8 +11,7 @@ export const relayed = ({ config, open, tell }: Place): Test[] => config.transpo
     async run() {
       const before = await tell("relay", { do: "count" });
       const db = await open({ routing: "full" });
-      const shards = () => new Set(db.cluster().nodes.flatMap(({ connections, node }) => connections.map(({ shard }) => `${node} ${shard}`)));
-      await eventually(async () => equal(shards().size, 6));
+      await eventually(async () => equal(shardsReached(db), 6));
       const after = await tell("relay", { do: "count" });
       const [sockets, channels] = [after.connections_total - before.connections_total, after.channels_total - before.channels_total];
       ok(config.transport === "mux" ? sockets === 1 : sockets === channels, `${sockets} WebSockets`);

@@ -1,8 +1,8 @@
 // Where requests go, and what a connection remembers for the next one.
 
 import { equal, ok } from "./check.js";
-import { table, type Place } from "./place.js";
-import type { Test } from "./suite.js";
+import { shardsReached, table, type Place } from "./place.js";
+import { eventually, type Test } from "./suite.js";
 
 export const routing = ({ open, sim }: Place): Test[] => [
   {
@@ -13,11 +13,9 @@ export const routing = ({ open, sim }: Place): Test[] => [
       const name = await table(db, "k int PRIMARY KEY, v int");
       const insert = await db.prepare(`INSERT INTO ${name} (k, v) VALUES (?, ?)`);
       const select = await db.prepare(`SELECT v FROM ${name} WHERE k = ?`);
-      // Learns the tablets, and has a connection made to each shard.
-      for (let round = 0; round < 4; round++) {
-        await Promise.all(Array.from({ length: 200 }, (_, k) => insert.run([k, k])));
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }
+      await eventually(async () => equal(shardsReached(db), 6));
+      // Learns the tablets.
+      for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 200 }, (_, k) => insert.run([k, k])));
       await sim({ cmd: "reset_stats" });
       const results = await Promise.all(Array.from({ length: 400 }, (_, k) => select.run([k % 200])));
       const { nodes } = await sim({ cmd: "stats" });

@@ -19,7 +19,7 @@ export default {
       case "/names":
         return Response.json(names(config));
       case "/keep":
-        kept = await connect(place({ api }, config).base);
+        kept = await connect(place({ api, ws: undefined }, config).base);
         await kept.execute("SELECT key FROM system.local");
         break;
       case "/use":
