@@ -136,11 +136,15 @@ fn receive(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 
 /// Opens channel 1 and sends its first bytes along.
 fn open_channel(stream: &mut TcpStream, target: &str) {
-    let mut bytes = vec![1, 1, 0, 0, 0];
+    open_channel_of(stream, 1, target);
+}
+
+fn open_channel_of(stream: &mut TcpStream, number: u8, target: &str) {
+    let mut bytes = vec![1, number, 0, 0, 0];
     bytes.extend(u16::try_from(5 + target.len()).unwrap().to_le_bytes());
     bytes.extend([0; 5]);
     bytes.extend(target.as_bytes());
-    bytes.extend([3, 1, 0, 0, 0]);
+    bytes.extend([3, number, 0, 0, 0]);
     bytes.extend(u16::try_from(OPTIONS.len()).unwrap().to_le_bytes());
     bytes.extend(OPTIONS);
     send(stream, &bytes);
@@ -244,6 +248,15 @@ fn clients_that_do_not_read_cost_little() {
             kept.push(stream);
         }
     }
+    // And one with many channels, which share what may wait for it.
+    let mut stream = relay.socket("", "cql.mux.v1").unwrap();
+    for number in 1..=200 {
+        open_channel_of(&mut stream, number, &node);
+        let mut bytes = vec![4, number, 0, 0, 0, 4, 0];
+        bytes.extend((u32::MAX - (4 << 10)).to_le_bytes());
+        send(&mut stream, &bytes);
+    }
+    kept.push(stream);
     // Until the kernel's buffers are full, and then some.
     let mut last = 0;
     for _ in 0..4 {

@@ -20,7 +20,8 @@ pub(crate) struct Asked {
 /// Either form.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    Mux(Box<Tunnel>),
+    /// With the bound of its output.
+    Mux(Box<Tunnel>, usize),
     Plain(Box<Plain>),
 }
 
@@ -46,7 +47,7 @@ impl Carrier {
         bounds.channels_max = limits.channels_max;
         bounds.window = limits.window;
         bounds.output_max = limits.output_max;
-        Self::Mux(Box::new(Tunnel::relay(bounds)))
+        Self::Mux(Box::new(Tunnel::relay(bounds)), limits.output_max)
     }
 
     pub(crate) fn plain(target: String, wish: Wish, limits: &Limits) -> Self {
@@ -66,7 +67,7 @@ impl Carrier {
     /// Whether another message may be read.
     pub(crate) fn wants_input(&self) -> bool {
         match self {
-            Self::Mux(tunnel) => tunnel.wants_input(),
+            Self::Mux(tunnel, _) => tunnel.wants_input(),
             Self::Plain(plain) => plain.incoming.len() < plain.incoming_max,
         }
     }
@@ -74,7 +75,7 @@ impl Carrier {
     /// Takes a message.
     pub(crate) fn handle_input(&mut self, bytes: &[u8]) -> Result<(), Violation> {
         match self {
-            Self::Mux(tunnel) => tunnel.handle_input(bytes),
+            Self::Mux(tunnel, _) => tunnel.handle_input(bytes),
             Self::Plain(plain) => {
                 if plain.ended.is_none() {
                     plain.incoming.extend_from_slice(bytes);
@@ -88,7 +89,7 @@ impl Carrier {
     /// The client has closed the WebSocket, or it was lost.
     pub(crate) fn handle_lost(&mut self) {
         match self {
-            Self::Mux(tunnel) => tunnel.handle_lost(),
+            Self::Mux(tunnel, _) => tunnel.handle_lost(),
             Self::Plain(plain) => plain.end(Reason::Lost, ""),
         }
     }
@@ -96,7 +97,7 @@ impl Carrier {
     /// Bytes of the next message.
     pub(crate) fn poll_output(&mut self, max: usize) -> Option<BytesMut> {
         match self {
-            Self::Mux(tunnel) => tunnel.poll_output(max),
+            Self::Mux(tunnel, _) => tunnel.poll_output(max),
             Self::Plain(plain) if plain.output.is_empty() => None,
             Self::Plain(plain) => {
                 let len = plain.output.len().min(max);
@@ -107,9 +108,17 @@ impl Carrier {
         }
     }
 
+    /// Whether data of any channel would be taken, as far as its credit goes.
+    pub(crate) fn has_room(&self) -> bool {
+        match self {
+            Self::Mux(tunnel, output_max) => tunnel.output_len() < *output_max,
+            Self::Plain(plain) => plain.output.len() < plain.output_max,
+        }
+    }
+
     pub(crate) fn has_output(&self) -> bool {
         match self {
-            Self::Mux(tunnel) => tunnel.output_len() > 0,
+            Self::Mux(tunnel, _) => tunnel.output_len() > 0,
             Self::Plain(plain) => !plain.output.is_empty(),
         }
     }
@@ -117,14 +126,14 @@ impl Carrier {
     /// A channel about which something is new.
     pub(crate) fn poll_changed(&mut self) -> Option<Id> {
         match self {
-            Self::Mux(tunnel) => tunnel.poll_changed().map(Some),
+            Self::Mux(tunnel, _) => tunnel.poll_changed().map(Some),
             Self::Plain(plain) => core::mem::take(&mut plain.is_changed).then_some(None),
         }
     }
 
     pub(crate) fn poll_asked(&mut self) -> Option<Asked> {
         match self {
-            Self::Mux(tunnel) => tunnel.poll_opening().map(|opening| Asked {
+            Self::Mux(tunnel, _) => tunnel.poll_opening().map(|opening| Asked {
                 id: Some(opening.channel),
                 target: opening.target,
                 wish: opening.wish,
@@ -139,7 +148,7 @@ impl Carrier {
 
     /// No new channels; the client hears of it where the form has a word for that.
     pub(crate) fn drain(&mut self) {
-        if let Self::Mux(tunnel) = self {
+        if let Self::Mux(tunnel, _) = self {
             tunnel.drain();
         }
     }
@@ -147,7 +156,7 @@ impl Carrier {
     /// The plain form only: why the WebSocket is to be closed, once everything was sent.
     pub(crate) fn end(&self) -> Option<(Reason, &str)> {
         match self {
-            Self::Mux(_) => None,
+            Self::Mux(..) => None,
             Self::Plain(plain) if !plain.output.is_empty() => None,
             Self::Plain(plain) => match &plain.ended {
                 Some((reason, text)) => Some((*reason, text)),
@@ -161,17 +170,17 @@ impl Carrier {
     /// Whether the client has closed it, or is gone.
     pub(crate) fn is_closed(&self, id: Id) -> bool {
         match (self, id) {
-            (Self::Mux(tunnel), Some(id)) => {
+            (Self::Mux(tunnel, _), Some(id)) => {
                 matches!(tunnel.progress(id), Progress::Closed(_))
             }
             (Self::Plain(plain), _) => plain.ended.is_some(),
-            (Self::Mux(_), None) => true,
+            (Self::Mux(..), None) => true,
         }
     }
 
     /// It leads somewhere; the port it comes from.
     pub(crate) fn accept(&mut self, id: Id, port: u16) {
-        if let (Self::Mux(tunnel), Some(id)) = (self, id) {
+        if let (Self::Mux(tunnel, _), Some(id)) = (self, id) {
             tunnel.accept(id, port);
         }
     }
@@ -180,39 +189,39 @@ impl Carrier {
     /// `Ok(Some(0))`: the client has finished.
     pub(crate) fn read(&mut self, id: Id, into: &mut BytesMut) -> Result<Option<usize>, Reason> {
         match (self, id) {
-            (Self::Mux(tunnel), Some(id)) => tunnel.read(id, into),
+            (Self::Mux(tunnel, _), Some(id)) => tunnel.read(id, into),
             (Self::Plain(plain), _) => plain.read(into),
-            (Self::Mux(_), None) => Err(Reason::Abandoned),
+            (Self::Mux(..), None) => Err(Reason::Abandoned),
         }
     }
 
     /// Takes some of the bytes; `None`: none now, and a change is told when that is over.
     pub(crate) fn write(&mut self, id: Id, bytes: &[u8]) -> Result<Option<usize>, Reason> {
         match (self, id) {
-            (Self::Mux(tunnel), Some(id)) => tunnel.write(id, bytes),
+            (Self::Mux(tunnel, _), Some(id)) => tunnel.write(id, bytes),
             (Self::Plain(plain), _) => plain.write(bytes),
-            (Self::Mux(_), None) => Err(Reason::Abandoned),
+            (Self::Mux(..), None) => Err(Reason::Abandoned),
         }
     }
 
     /// Nothing more comes from the node.
     pub(crate) fn finish(&mut self, id: Id) {
         match (self, id) {
-            (Self::Mux(tunnel), Some(id)) => tunnel.finish(id),
+            (Self::Mux(tunnel, _), Some(id)) => tunnel.finish(id),
             (Self::Plain(plain), _) => plain.is_finished = true,
-            (Self::Mux(_), None) => {}
+            (Self::Mux(..), None) => {}
         }
     }
 
     /// It is over; the client hears why.
     pub(crate) fn close(&mut self, id: Id, reason: Reason, text: &str) {
         match (self, id) {
-            (Self::Mux(tunnel), Some(id)) => {
+            (Self::Mux(tunnel, _), Some(id)) => {
                 tunnel.close(id, reason, text);
                 tunnel.release(id);
             }
             (Self::Plain(plain), _) => plain.end(reason, text),
-            (Self::Mux(_), None) => {}
+            (Self::Mux(..), None) => {}
         }
     }
 }

@@ -386,6 +386,11 @@ impl Open {
             _ if self.is_node_finished => return Ok(is_moving),
             _ => {}
         }
+        if !carrier.has_room() {
+            // Nothing is taken, but a change will be told; what was read would only wait here.
+            carrier.write(id, &[])?;
+            return Ok(is_moving);
+        }
         let mut read = ReadBuf::new(scratch);
         match Pin::new(&mut self.socket).poll_read(cx, &mut read) {
             Poll::Ready(Ok(())) => {}
