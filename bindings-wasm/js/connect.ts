@@ -65,9 +65,11 @@ export async function connectBy(host: Host, options: ConnectOptions, types = new
     ...rest,
   });
   const compiled = await (wasm ?? host.loadModule());
-  const shell = new Shell(compiled, sockets ?? host.sockets(socketOptions(options)), host.guard?.(), relay !== undefined);
+  const shell = new Shell(
+    compiled, types, sockets ?? host.sockets(socketOptions(options)), host.guard?.(), relay !== undefined, host.later,
+  );
   try {
-    await shell.request((module) => module.start(named), { signal });
+    await shell.request<undefined>((module) => module.start(named), { signal });
   } catch (error) {
     shell.end(new CqlError("usage", "connecting failed", { cause: error }));
     throw error;

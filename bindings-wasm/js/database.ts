@@ -4,9 +4,10 @@ import { batchType, putParts, type BatchOptions, type BatchPart } from "./batch.
 import { Writer } from "./bytes.js";
 import { readCluster, type Cluster } from "./cluster.js";
 import { CqlError } from "./error.js";
-import { putOptions, type RequestOptions, type RunOptions } from "./options.js";
+import { NO_OPTIONS, numbersOf, putOptions, type RequestOptions, type RunOptions } from "./options.js";
 import { Query, templateText } from "./query.js";
-import { Result, type AnyRow } from "./result.js";
+import type { PreparedOutput } from "./module.js";
+import type { AnyRow, Result } from "./result.js";
 import type { Shell } from "./shell.js";
 import { Statement, type Values } from "./statement.js";
 import type { Types } from "./values/types.js";
@@ -51,26 +52,25 @@ export class Database implements AsyncDisposable {
   }
 
   /** Runs a text. With values it is prepared first, and kept prepared while it is used. */
-  async execute<Row = AnyRow>(text: string, values?: Values, options: RunOptions = {}): Promise<Result<Row>> {
+  async execute<Row = AnyRow>(text: string, values?: Values, options: RunOptions = NO_OPTIONS): Promise<Result<Row>> {
     if (typeof text !== "string") throw new CqlError("usage", `a statement is a string, not ${typeof text}`);
     if (values !== undefined && (!Array.isArray(values) || values.length > 0)) {
       return (await this.#keptPrepared(text, options)).run(values, options);
     }
-    const writer = new Writer();
-    const numbers = putOptions(writer, options);
-    writer.text(text);
-    const { result } = await this.#shell.request(
-      (module) => module.callWith("query", writer.written, ...numbers),
-      { signal: options.signal },
-    );
-    return new Result<Row>(this.#types, result);
+    const { numbers, state } = numbersOf(options);
+    const write = (writer: Writer) => {
+      putOptions(writer, options, state);
+      writer.text(text);
+    };
+    return this.#shell.request<Result<Row>>((module) => module.callWith("query", write, ...numbers), { signal: options.signal });
   }
 
   /** Prepares a statement, to be run often. */
   async prepare<Params = Values, Row = AnyRow>(text: string, options: RequestOptions = {}): Promise<Statement<Params, Row>> {
-    const writer = new Writer();
-    writer.text(text);
-    const { statement } = await this.#shell.request((module) => module.callWith("prepare", writer.written), options);
+    const statement = await this.#shell.request<PreparedOutput>(
+      (module) => module.callWith("prepare", (writer) => writer.text(text)),
+      options,
+    );
     if (!statement) throw new CqlError("bug", "nothing was prepared");
     const prepared = new Statement<Params, Row>(this.#shell, this.#types, statement);
     this.#dropped.register(prepared, statement.number);
@@ -83,15 +83,15 @@ export class Database implements AsyncDisposable {
    * @example await db.batch([db.query`UPDATE a SET v = ${v} WHERE k = ${k}`, [insert, [k, v]]], { type: "unlogged" });
    */
   async batch(parts: readonly BatchPart[], options: BatchOptions = {}): Promise<Result> {
-    const writer = new Writer();
-    const numbers = putOptions(writer, options);
+    const { numbers } = numbersOf(options);
     const type = batchType(options);
+    const writer = new Writer();
+    putOptions(writer, options, undefined);
     await putParts(writer, parts, (text) => this.#keptPrepared(text, options));
-    const { result } = await this.#shell.request(
-      (module) => module.callWith("batch", writer.written, type, ...numbers),
+    return this.#shell.request<Result>(
+      (module) => module.callWith("batch", (input) => input.bytes(writer.written), type, ...numbers),
       { signal: options.signal },
     );
-    return new Result(this.#types, result);
   }
 
   /** What a later `connect` may begin with, to be kept where it outlives this one; empty if it would be longer. */
@@ -119,7 +119,7 @@ export class Database implements AsyncDisposable {
     if (this.#shell.isOver) return;
     const closed = new CqlError("usage", "the database is closed");
     try {
-      await this.#shell.request((module) => module.call("close"), options);
+      await this.#shell.request<undefined>((module) => module.call("close"), options);
     } finally {
       this.#shell.end(closed);
     }

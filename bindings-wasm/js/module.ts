@@ -6,6 +6,7 @@
 import { Cells, Writer } from "./bytes.js";
 import { CqlError, type CqlErrorKind } from "./error.js";
 import type { ShardWish } from "./hosts/host.js";
+import type { Shape, Types } from "./values/types.js";
 
 /** Why a link failed, by the numbers of `src/instance.rs`. */
 const LINK_ERRORS = ["other", "resolve", "refused", "reset", "unreachable", "timeout", "tls"];
@@ -36,31 +37,38 @@ export interface ResultOutput {
   readonly applied: boolean | undefined;
   readonly warnings: readonly string[];
   readonly tracingId: Uint8Array | undefined;
-  readonly columns: readonly Column[];
+  readonly shape: Shape;
   readonly pagingState: Uint8Array | undefined;
   readonly length: number;
-  /** Where each cell begins in `cells`, row by row. */
-  readonly table: Uint32Array;
+  /** Where the cells stand, row by row; nobody has walked them yet. */
   readonly cells: Cells;
+  readonly start: number;
+  readonly end: number;
 }
 
-/** How a request ended. */
-export interface Settled {
-  readonly error?: CqlError;
-  readonly statement?: PreparedOutput;
-  readonly result?: ResultOutput;
-}
-
-/** What the module wants to be done. */
-export type Effect =
+/** What the module wants of the network. */
+export type LinkEffect =
   | { readonly do: "connect"; readonly link: number; readonly host: string; readonly port: number; readonly wish: ShardWish }
   | { readonly do: "send"; readonly link: number; readonly bytes: Uint8Array }
-  | { readonly do: "close" | "abort"; readonly link: number }
-  | { readonly do: "settle"; readonly request: number; readonly outcome: Settled };
+  | { readonly do: "close" | "abort"; readonly link: number };
+
+/** Takes how a request ended. */
+export interface Settler {
+  /** A statement was run. */
+  ran(request: number, result: ResultOutput): void;
+  /** Something else was done. */
+  did(request: number, statement: PreparedOutput | undefined): void;
+  failed(request: number, error: CqlError): void;
+}
 
 interface Exports {
   readonly memory: WebAssembly.Memory;
   tick(now: number, wall: number): void;
+  input(length: number): number;
+  incoming(length: number): number;
+  feed(link: number): void;
+  link_sent(link: number, length: number): number;
+  outputs(): number;
   panic_message(): number;
   outputs_len(): number;
   readonly [name: string]: unknown;
@@ -69,34 +77,32 @@ interface Exports {
 /** Or none. */
 const NONE = 0xffff_ffff;
 
-/** Reads words and byte strings in the module's memory. */
+/** Reads words and byte strings of the module, as long as its memory stays as it is. */
 export class Reader {
-  readonly #view: DataView;
-  readonly #bytes: Uint8Array;
+  readonly cells: Cells;
   at = 0;
 
-  constructor(buffer: ArrayBuffer, start: number, length: number) {
-    this.#view = new DataView(buffer, start, length);
-    this.#bytes = new Uint8Array(buffer, start, length);
+  constructor(cells: Cells) {
+    this.cells = cells;
   }
 
   /** A copy of all that follows. */
   rest(): Uint8Array {
-    return this.#bytes.slice(this.at);
+    return this.cells.bytes.slice(this.at);
   }
 
   get isAtEnd(): boolean {
-    return this.at >= this.#bytes.length;
+    return this.at >= this.cells.bytes.length;
   }
 
   word(): number {
     this.at += 4;
-    return this.#view.getUint32(this.at - 4, true);
+    return this.cells.view.getUint32(this.at - 4, true);
   }
 
   number(): number {
     this.at += 8;
-    return this.#view.getFloat64(this.at - 8, true);
+    return this.cells.view.getFloat64(this.at - 8, true);
   }
 
   /** A word, or undefined where there is none. */
@@ -107,23 +113,30 @@ export class Reader {
 
   long(): bigint {
     this.at += 8;
-    return this.#view.getBigInt64(this.at - 8, true);
+    return this.cells.view.getBigInt64(this.at - 8, true);
   }
 
-  /** A copy: the module uses its memory again, and a result does not keep everything else that came with it. */
-  bytes(): Uint8Array<ArrayBuffer> {
-    return this.#next().slice();
+  /** A copy. */
+  bytes(): Uint8Array {
+    return this.view().slice();
   }
 
   text(): string {
-    return decoder.decode(this.#next());
+    return decoder.decode(this.view());
   }
 
-  #next() {
+  /** Bytes where they stand. */
+  view(): Uint8Array {
+    const at = this.skip();
+    return this.cells.bytes.subarray(at, at + this.cells.view.getUint32(at - 4, true));
+  }
+
+  /** Goes past a byte string; tells where it begins. */
+  skip(): number {
     const length = this.word();
     const at = this.at;
     this.at += (length + 3) & ~3;
-    return this.#bytes.subarray(at, at + length);
+    return at;
   }
 
   list<T>(item: () => T): T[] {
@@ -139,44 +152,98 @@ export class Reader {
 const ATTEMPTS = 0xff, ROWS = 1 << 8, COLUMNS = 1 << 9, PAGING = 1 << 10, WARNINGS = 1 << 11, CONDITIONAL = 1 << 12,
   APPLIED = 1 << 13, TRACED = 1 << 14;
 
-export const NO_RESULT: ResultOutput = {
-  attempts: 0, host: undefined, shard: undefined, applied: undefined, warnings: [], tracingId: undefined, columns: [],
-  pagingState: undefined, length: 0, table: new Uint32Array(), cells: new Cells(new Uint8Array()),
-};
+const NOTHING = new Uint8Array(0);
+const NO_CELLS = new Cells(NOTHING);
+const NO_WARNINGS: readonly string[] = [];
+
+/** Outputs up to this length are copied as a whole, and what is kept of them keeps that copy. */
+const WHOLE_MAX = 64 << 10;
 
 export class Module {
   readonly #exports: Exports;
   /** Columns told last for each statement. */
-  readonly #columns = new Map<number, readonly Column[]>();
+  readonly #shapes: (Shape | undefined)[] = [];
+  readonly #noColumns: Shape;
   /** Where each node is. */
-  readonly #nodes = new Map<number, string>();
+  readonly #nodes: (string | undefined)[] = [];
+  readonly #types: Types;
+  readonly #input = new Writer((size) => {
+    const at = this.call("input", size);
+    return new Uint8Array(this.#exports.memory.buffer, at, size);
+  });
+  /** All of the module's memory; without bytes when it has moved. */
+  #memory = NOTHING;
 
-  constructor(compiled: WebAssembly.Module) {
+  constructor(compiled: WebAssembly.Module, types: Types) {
     this.#exports = new WebAssembly.Instance(compiled).exports as unknown as Exports;
+    this.#types = types;
+    this.#noColumns = types.shape([]);
   }
 
-  /** Calls an export at the time that it is now. */
+  /** Tells the time that it is now. */
+  tick(): void {
+    this.#exports.tick(performance.now(), Date.now());
+  }
+
+  /** Calls an export. */
   call(name: string, ...numbers: number[]): number {
     try {
-      this.#exports.tick(performance.now(), Date.now());
       return (this.#exports[name] as (...numbers: number[]) => number)(...numbers);
     } catch (cause) {
-      throw new CqlError("bug", this.#panicText() || String(cause), { cause, applied: true });
+      throw this.#trap(cause);
     }
   }
 
-  /** The same with bytes that the export reads. */
-  callWith(name: string, bytes: Uint8Array, ...numbers: number[]): number {
-    const at = this.call("input", bytes.length);
-    new Uint8Array(this.#exports.memory.buffer, at, bytes.length).set(bytes);
-    return this.call(name, ...numbers);
+  /** Calls an export with what `write` writes. Whatever else that does, it has written all when the call is made. */
+  callWith(name: string, write: (writer: Writer) => void, ...numbers: number[]): number {
+    return this.call(name, this.#write(write), ...numbers);
+  }
+
+  /** Writes the input of a call; tells its length. */
+  #write(write: (writer: Writer) => void): number {
+    const input = this.#input;
+    const turn = input.begin();
+    write(input);
+    if (input.turn === turn) return input.length;
+    // A getter or the like has made another request meanwhile, in the same room.
+    const apart = new Writer();
+    write(apart);
+    input.begin();
+    input.bytes(apart.written);
+    return input.length;
+  }
+
+  /** Bytes came from a link. */
+  feed(link: number, bytes: Uint8Array): void {
+    try {
+      const at = this.#exports.incoming(bytes.length);
+      this.#whole().set(bytes, at);
+      this.#exports.feed(link);
+    } catch (cause) {
+      throw this.#trap(cause);
+    }
+  }
+
+  /** The network has taken bytes; whether that was waited for. */
+  sent(link: number, length: number): boolean {
+    return this.call("link_sent", link, length) !== 0;
+  }
+
+  #whole(): Uint8Array {
+    // A buffer that has moved is left without bytes.
+    if (this.#memory.length === 0) this.#memory = new Uint8Array(this.#exports.memory.buffer);
+    return this.#memory;
+  }
+
+  #trap(cause: unknown): CqlError {
+    return new CqlError("bug", this.#panicText() || String(cause), { cause, applied: true });
   }
 
   /** Begins a session. */
   start(settings: Readonly<Record<string, string | Uint8Array>>): number {
-    const writer = new Writer();
-    for (const part of Object.entries(settings).flat()) writer.field(part);
-    return this.callWith("start", writer.written, ...crypto.getRandomValues(new Uint32Array(2)));
+    return this.callWith("start", (writer) => {
+      for (const part of Object.entries(settings).flat()) writer.field(part);
+    }, ...crypto.getRandomValues(new Uint32Array(2)));
   }
 
   linkFailed(link: number, reason: string): void {
@@ -185,7 +252,7 @@ export class Module {
 
   /** Forgets a statement. */
   release(statement: number): void {
-    this.#columns.delete(statement);
+    this.#shapes[statement] = undefined;
     this.call("release", statement);
   }
 
@@ -199,61 +266,89 @@ export class Module {
     return this.#told("cluster", tabletsMax);
   }
 
-  /** Lets every task run, and reads what it wants. */
-  outputs(): { deadline: number; effects: Effect[] } {
-    const reader = this.#told("outputs");
+  /** Lets every task run, and tells which requests ended. Gives the time of the next tick, and what the links need. */
+  outputs(settler: Settler): { deadline: number; effects: LinkEffect[] } {
+    const at = this.call("outputs");
+    const length = this.#exports.outputs_len();
+    const memory = this.#whole();
+    // Much of it is copied piece by piece, so that a result does not keep everything that came with it.
+    const isWhole = length <= WHOLE_MAX;
+    const reader = new Reader(new Cells(isWhole ? memory.slice(at, at + length) : memory.subarray(at, at + length)));
     const deadline = reader.number();
-    const effects: Effect[] = [];
-    while (!reader.isAtEnd) {
-      const [what, number] = [reader.word(), reader.word()];
-      if (what === 9) this.#nodes.set(number, reader.text());
-      else effects.push(this.#read(what, number, reader));
+    const effects: LinkEffect[] = [];
+    while (reader.at < length) {
+      const what = reader.word();
+      this.#read(what, reader.word(), reader, isWhole, settler, effects);
     }
     return { deadline, effects };
   }
 
-  #told(name: string, number = 0): Reader {
+  #told(name: string, number: number): Reader {
     const at = this.call(name, number);
-    return new Reader(this.#exports.memory.buffer, at, this.#exports.outputs_len());
+    return new Reader(new Cells(this.#whole().subarray(at, at + this.#exports.outputs_len())));
   }
 
   /** An output, by its number in `src/message.rs`. */
-  #read(what: number, number: number, reader: Reader): Effect {
-    const settle = (outcome: Settled): Effect => ({ do: "settle", request: number, outcome });
+  #read(what: number, number: number, reader: Reader, isWhole: boolean, settler: Settler, effects: LinkEffect[]): void {
     switch (what) {
       case 1: {
         const [host, port, shard, of, localPort] = [reader.text(), reader.word(), reader.maybe(), reader.word(), reader.word()];
-        return { do: "connect", link: number, host, port, wish: { ...(shard === undefined ? {} : { shard, of }), ...(localPort && { localPort }) } };
+        const wish = { ...(shard === undefined ? {} : { shard, of }), ...(localPort && { localPort }) };
+        effects.push({ do: "connect", link: number, host, port, wish });
+        return;
       }
-      case 2: return { do: "send", link: number, bytes: reader.bytes() };
-      case 3: return { do: "close", link: number };
-      case 4: return { do: "abort", link: number };
-      case 5: return settle({});
+      case 2:
+        effects.push({ do: "send", link: number, bytes: isWhole ? reader.view() : reader.bytes() });
+        return;
+      case 3:
+        effects.push({ do: "close", link: number });
+        return;
+      case 4:
+        effects.push({ do: "abort", link: number });
+        return;
+      case 5: return settler.did(number, undefined);
       case 6: {
         const [statement, bits, markers] = [reader.word(), reader.word(), reader.columns()];
-        return settle({ statement: { number: statement, isConditional: (bits & 1) !== 0, isTokenAware: (bits & 2) !== 0, markers } });
+        return settler.did(number, { number: statement, isConditional: (bits & 1) !== 0, isTokenAware: (bits & 2) !== 0, markers });
       }
-      case 7: return settle({ result: this.#readResult(reader) });
-      case 8: return settle({ error: this.#readError(reader) });
+      case 7: return settler.ran(number, this.#readResult(reader, isWhole));
+      case 8: return settler.failed(number, this.#readError(reader));
+      case 9:
+        this.#nodes[number] = reader.text();
+        return;
       default: throw new CqlError("bug", `output ${what}`);
     }
   }
 
-  #readResult(reader: Reader): ResultOutput {
-    const [bits, node, shard, statement] = [reader.word(), reader.word(), reader.maybe(), reader.maybe()];
-    let columns = statement === undefined ? undefined : this.#columns.get(statement);
+  #readResult(reader: Reader, isWhole: boolean): ResultOutput {
+    const bits = reader.word(), node = reader.word(), shard = reader.maybe(), statement = reader.maybe();
+    let shape = statement === undefined ? undefined : this.#shapes[statement];
     if (bits & COLUMNS) {
-      columns = reader.columns();
-      if (statement !== undefined) this.#columns.set(statement, columns);
+      shape = this.#types.shape(reader.columns());
+      if (statement !== undefined) this.#shapes[statement] = shape;
     }
     const pagingState = bits & PAGING ? reader.bytes() : undefined;
-    const warnings = bits & WARNINGS ? reader.list(() => reader.text()) : [];
+    const warnings = bits & WARNINGS ? reader.list(() => reader.text()) : NO_WARNINGS;
     const tracingId = bits & TRACED ? reader.bytes() : undefined;
-    const rows = bits & ROWS
-      ? { columns: columns ?? [], length: reader.word(), table: new Uint32Array(reader.bytes().buffer), cells: new Cells(reader.bytes()) }
-      : {};
     const applied = bits & CONDITIONAL ? (bits & APPLIED) !== 0 : undefined;
-    return { ...NO_RESULT, attempts: bits & ATTEMPTS, host: this.#nodes.get(node), shard, applied, warnings, tracingId, pagingState, ...rows };
+    let cells = NO_CELLS, length = 0, start = 0, end = 0;
+    if (bits & ROWS) {
+      length = reader.word();
+      if (isWhole) {
+        cells = reader.cells;
+        start = reader.skip();
+        end = start + cells.view.getUint32(start - 4, true);
+      } else {
+        cells = new Cells(reader.bytes());
+        end = cells.bytes.length;
+      }
+    } else {
+      shape = this.#noColumns;
+    }
+    return {
+      attempts: bits & ATTEMPTS, host: this.#nodes[node], shard, applied, warnings, tracingId, shape: shape ?? this.#noColumns,
+      pagingState, length, cells, start, end,
+    };
   }
 
   #readError(reader: Reader): CqlError {
@@ -261,7 +356,7 @@ export class Module {
     const [code, bits, node, shard, attempts] = [reader.word(), reader.word(), reader.maybe(), reader.maybe(), reader.word()];
     const message = reader.text();
     const details = Object.fromEntries(reader.list(() => [reader.text(), readFact(reader)]));
-    const host = node === undefined ? undefined : this.#nodes.get(node);
+    const host = node === undefined ? undefined : this.#nodes[node];
     return new CqlError(kind, message, { code, applied: (bits & 1) !== 0, transient: (bits & 2) !== 0, host, shard, attempts, details });
   }
 

@@ -60,16 +60,25 @@ export function pagingBytes(text: unknown): Uint8Array {
   }
 }
 
-/** Writes timestamp and paging state, and tells the other options as numbers, in the order of the module's exports. */
-export function putOptions(writer: Writer, options: RunOptions): number[] {
+/** A request that says nothing. */
+export const NO_OPTIONS: RunOptions = Object.freeze({});
+
+const NO_NUMBERS = { numbers: [0, 0, 0, 0], state: undefined };
+
+/** Options as the parameters of the module's exports, in their order, and the bytes of the paging state. */
+export function numbersOf(options: RunOptions): { numbers: readonly number[]; state: Uint8Array | undefined } {
+  if (options === NO_OPTIONS) return NO_NUMBERS;
   const { timeout = 0, pageSize = 0, pagingState, timestamp, consistency, serialConsistency } = options;
   const flags = (options.idempotent ? 1 : 0) | (timestamp === undefined ? 0 : 2) | (options.traced ? 4 : 0)
     | (levelOf(LEVELS, consistency) << 8) | (levelOf(SERIAL_LEVELS, serialConsistency) << 16);
+  const state = pagingState === undefined ? undefined : pagingBytes(pagingState);
+  return { numbers: [timeout, pageSize, flags, state?.length ?? 0], state };
+}
+
+/** Writes the options that are no numbers. */
+export function putOptions(writer: Writer, { timestamp }: RunOptions, state: Uint8Array | undefined): void {
   if (timestamp !== undefined) writer.int64(BigInt(timestamp), true);
-  if (pagingState === undefined) return [timeout, pageSize, flags, 0];
-  const state = pagingBytes(pagingState);
-  writer.bytes(state);
-  return [timeout, pageSize, flags, state.length];
+  if (state) writer.bytes(state);
 }
 
 /** The place of a level, counted from 1; 0 for none. */

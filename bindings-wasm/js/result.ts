@@ -1,12 +1,11 @@
 // One page of rows. Values are made when they are asked for.
 
 import { CqlError } from "./error.js";
-import { NO_RESULT, type Column, type ResultOutput } from "./module.js";
+import type { Column, ResultOutput } from "./module.js";
 import { pagingText } from "./options.js";
 import { valueOf } from "./values/collections.js";
 import { Malformed, type TypedColumn } from "./values/codec.js";
 import { uuidText } from "./values/texts.js";
-import type { Shape, Types } from "./values/types.js";
 
 /** A row, if nothing is known of its columns. */
 export type AnyRow = Record<string, any>;
@@ -18,16 +17,16 @@ export type ColumnValues = TypedColumn | any[];
 export class Result<Row = AnyRow> implements Iterable<Row> {
   static readonly name: string = "Result";
   readonly #rows: ResultOutput;
-  readonly #shape: Shape;
+  /** Where each cell begins, row by row, once that is needed. */
+  #table: Uint32Array | undefined;
 
   /** @internal */
-  constructor(types: Types, rows: ResultOutput = NO_RESULT) {
+  constructor(rows: ResultOutput) {
     this.#rows = rows;
-    this.#shape = types.shape(rows.columns);
   }
 
   get columns(): readonly Column[] {
-    return this.#shape.columns;
+    return this.#rows.shape.columns;
   }
 
   /** Number of rows. */
@@ -47,7 +46,7 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
 
   /** The first row; null if there is none. */
   get first(): Row | null {
-    return this.length > 0 ? this.row(0) : null;
+    return this.length > 0 ? this.#firstRow() : null;
   }
 
   /** Whether a conditional statement (`IF ..`) was applied; undefined for others. */
@@ -88,12 +87,12 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
   /** A row as an object. */
   row(index: number): Row {
     if (!(index >= 0 && index < this.length)) throw new CqlError("usage", `no row ${index} of ${this.length}`);
-    return this.#objects(index, index + 1)[0]!;
+    return index === 0 ? this.#firstRow() : this.#objects(index, index + 1)[0]!;
   }
 
   /** All rows as objects. */
   rows(): Row[] {
-    return this.#objects(0, this.length);
+    return this.length === 1 ? [this.#firstRow()] : this.#objects(0, this.length);
   }
 
   /**
@@ -128,11 +127,32 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     }
   }
 
+  /** The first row, without a table. */
+  #firstRow(): Row {
+    const { shape, cells, start, end } = this.#rows;
+    const { codecs, names } = shape;
+    if (shape.isOdd) return this.#objects(0, 1)[0]!;
+    const { view } = cells;
+    const object = new shape.Row();
+    let column = 0;
+    try {
+      for (let at = start; column < codecs.length; column++) {
+        const length = lengthAt(view, at, end);
+        at += 4;
+        const codec = codecs[column]!;
+        object[names[column]!] = length < 0 ? null
+          : length === codec.size ? codec.get(cells, at, at + length) : valueOf(codec, cells, at, at + length);
+        if (length > 0) at += length;
+      }
+    } catch (cause) {
+      throw this.#malformed(column, cause);
+    }
+    return object as Row;
+  }
+
   #objects(from: number, to: number): Row[] {
-    const { names, Row } = this.#shape;
+    const { names, isOdd, Row } = this.#rows.shape;
     const width = names.length;
-    // Assigning to this name does something else.
-    const isOdd = names.includes("__proto__");
     const rows = new Array<Row>(to - from);
     const values = names.map(() => new Array<unknown>(Math.min(ROWS_TOGETHER, to - from)));
     // Column by column, so that one type is decoded many times, and in groups that stay in the cache.
@@ -152,48 +172,78 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
     return rows;
   }
 
+  /** Walks the cells. */
+  #places(): Uint32Array {
+    if (this.#table) return this.#table;
+    const { shape, length, cells: { view }, start, end } = this.#rows;
+    const count = length * shape.columns.length;
+    // Before memory is taken for a number that the server chose.
+    if (count * 4 > end - start) early();
+    const table = new Uint32Array(count);
+    let at = start;
+    for (let place = 0; place < count; place++) {
+      table[place] = at;
+      at += 4 + Math.max(lengthAt(view, at, end), 0);
+    }
+    return (this.#table = table);
+  }
+
   /** The values of a column in the rows `from` to `to`. */
   #values(column: number, from: number, to: number, values = new Array<any>(to - from)): any[] {
-    const { table, cells } = this.#rows;
+    const { shape, cells } = this.#rows;
     const { view } = cells;
-    const codec = this.#shape.codecs[column]!;
-    const width = this.columns.length;
+    const codec = shape.codecs[column]!;
+    const width = shape.columns.length;
     let place = from * width + column;
     try {
+      const table = this.#places();
       for (let row = 0; row < to - from; row++, place += width) {
         const at = table[place]! + 4;
         const length = view.getInt32(at - 4);
         values[row] = length < 0 ? null : length === codec.size ? codec.get(cells, at, at + length) : valueOf(codec, cells, at, at + length);
       }
+      return values;
     } catch (cause) {
       throw this.#malformed(column, cause);
     }
-    return values;
   }
 
   /** A column without boxes; undefined if it holds a null that nothing stands for. */
   #typed(column: number, nulls: number | bigint | undefined): TypedColumn | undefined {
-    const { table, cells } = this.#rows;
-    const { view } = cells;
-    const codec = this.#shape.codecs[column]!;
+    const { shape, cells, length: count } = this.#rows;
+    const codec = shape.codecs[column]!;
     const { array, size } = codec;
     if (!array) return undefined;
-    const width = this.columns.length;
-    const values = array.make(this.length);
+    const { view } = cells;
+    const width = shape.columns.length;
     let place = column;
     try {
-      for (let row = 0; row < values.length; row++, place += width) {
+      const table = this.#places();
+      const values = array.make(count);
+      // Bits that only have to be turned round go without a function for each, and without boxes.
+      const words = array.isPlain && size === 8 ? new Int32Array(values.buffer) : undefined;
+      for (let row = 0; row < count; row++, place += width) {
         const at = table[place]! + 4;
         const length = view.getInt32(at - 4);
-        if (length === size) values[row] = array.get(cells, at);
-        else if (length > 0) throw new Malformed(`${length} bytes`);
-        else if (nulls === undefined) return undefined;
-        else values[row] = nulls;
+        if (length === size) {
+          if (words) {
+            words[row * 2 + HIGH] = view.getInt32(at);
+            words[row * 2 + LOW] = view.getInt32(at + 4);
+          } else {
+            values[row] = array.get(cells, at);
+          }
+        } else if (length > 0) {
+          throw new Malformed(`${length} bytes`);
+        } else if (nulls === undefined) {
+          return undefined;
+        } else {
+          values[row] = nulls;
+        }
       }
+      return values;
     } catch (cause) {
       throw this.#malformed(column, cause);
     }
-    return values;
   }
 
   #malformed(column: number, cause: unknown): unknown {
@@ -205,3 +255,17 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
 
 /** Rows that iteration makes at once. */
 const ROWS_TOGETHER = 64;
+
+/** Where the halves of 64 bits stand in a typed array of this machine. */
+const LOW = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 0 : 1;
+const HIGH = 1 - LOW;
+
+/** The length of the cell at `at`, which ends before `end`; negative for null. */
+function lengthAt(view: DataView, at: number, end: number): number {
+  const length = at + 4 > end ? early() : view.getInt32(at);
+  return at + 4 + length > end ? early() : length;
+}
+
+function early(): never {
+  throw new Malformed("the rows end too early");
+}

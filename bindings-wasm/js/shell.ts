@@ -4,39 +4,61 @@
 // that happened in the same turn of the event loop, so requests made together share one write.
 
 import { CqlError } from "./error.js";
-import { Module, type Effect, type Settled } from "./module.js";
+import { Module, type LinkEffect, type PreparedOutput, type ResultOutput, type Settler } from "./module.js";
 import type { RequestOptions } from "./options.js";
 import type { Socket, Sockets } from "./hosts/host.js";
+import { Result } from "./result.js";
+import type { Types } from "./values/types.js";
 
 /** Later deadlines than this make timers fire at once. */
 const TIMEOUT_MAX = 2 ** 31 - 1;
 
+/** What a request brings: a statement's result, what was prepared, or nothing. */
+export type Outcome = Result<any> | PreparedOutput | undefined;
+
+/** A request under way. */
 interface Pending {
-  resolve(outcome: Settled): void;
-  reject(error: unknown): void;
-  unlisten(): void;
+  readonly resolve: (outcome: any) => void;
+  readonly reject: (error: unknown) => void;
+  readonly unlisten: (() => void) | undefined;
 }
 
-export class Shell {
+/** With more requests than this under way, what came is handled together with what comes in the same turn. */
+const ALONE_MAX = 8;
+
+export class Shell implements Settler {
   readonly #module: Module;
   readonly #sockets: Sockets;
   readonly #check: () => void;
   readonly #isRelayed: boolean;
+  readonly #later: (task: () => void) => void;
   readonly #links = new Map<number, Socket>();
-  readonly #pending = new Map<number, Pending>();
+  /** By their numbers, which are small and used again. */
+  readonly #pending: (Pending | undefined)[] = [];
+  #pendingCount = 0;
   /** What sockets said when they failed last; goes into the text of errors. */
   #lastFailure = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** When the timer fires; it is left as it is when nothing is to be done earlier. */
+  #timerAt = Infinity;
   #isScheduled = false;
+  readonly #drained = () => this.#drain();
   /** Why the shell is of no more use. */
   #end: CqlError | undefined;
 
-  /** @param check throws where this one must not be used, as in another request of a Worker */
-  constructor(compiled: WebAssembly.Module, sockets: Sockets, check: () => void = () => {}, isRelayed = false) {
-    this.#module = new Module(compiled);
+  /**
+   * @param check throws where this one must not be used, as in another request of a Worker
+   * @param later runs a task when everything that is there to be read was read
+   */
+  constructor(
+    compiled: WebAssembly.Module, types: Types, sockets: Sockets, check: () => void = () => {}, isRelayed = false,
+    later: (task: () => void) => void = queueMicrotask,
+  ) {
+    this.#module = new Module(compiled, types);
     this.#sockets = sockets;
     this.#check = check;
     this.#isRelayed = isRelayed;
+    this.#later = later;
   }
 
   /** Whether requests can still be made. */
@@ -45,26 +67,54 @@ export class Shell {
   }
 
   /** A request: `begin` calls the module and returns the request's number. */
-  async request(begin: (module: Module) => number, options: RequestOptions = {}): Promise<Settled> {
+  async request<T extends Outcome>(begin: (module: Module) => number, options: RequestOptions = NO_OPTIONS): Promise<T> {
     try {
-      return await this.#settled(begin, options);
+      return await this.#begun<T>(begin, options);
     } catch (error) {
       throw traced(error);
     }
   }
 
-  #settled(begin: (module: Module) => number, { signal, timeout }: RequestOptions): Promise<Settled> {
-    return new Promise((resolve, reject) => {
-      this.#check();
-      if (signal?.aborted) throw aborted(signal, false);
-      const number = this.#enter(begin);
-      const unlisten = limit({ signal, timeout }, true, (error) => {
-        this.#pending.delete(number);
-        reject(error);
-        this.tell((module) => module.call("cancel", number));
-      });
-      this.#pending.set(number, { resolve, reject, unlisten });
-    });
+  #begun<T>(begin: (module: Module) => number, options: RequestOptions): Promise<T> {
+    const { signal } = options;
+    this.#check();
+    if (signal?.aborted) throw aborted(signal, false);
+    const number = this.#enter(begin);
+    const promise = new Promise<T>(take);
+    const { resolve, reject } = taken;
+    const unlisten = signal || options.timeout !== undefined ? limit(options, true, (error) => {
+      this.#taken(number);
+      reject(error);
+      this.tell((module) => module.call("cancel", number));
+    }) : undefined;
+    this.#pending[number] = { resolve, reject, unlisten };
+    this.#pendingCount++;
+    return promise;
+  }
+
+  /** Takes a request that has ended. */
+  #taken(request: number): Pending | undefined {
+    const pending = this.#pending[request];
+    if (!pending) return undefined;
+    this.#pending[request] = undefined;
+    this.#pendingCount--;
+    pending.unlisten?.();
+    return pending;
+  }
+
+  /** @internal */
+  ran(request: number, result: ResultOutput): void {
+    this.#taken(request)?.resolve(new Result(result));
+  }
+
+  /** @internal */
+  did(request: number, statement: PreparedOutput | undefined): void {
+    this.#taken(request)?.resolve(statement);
+  }
+
+  /** @internal */
+  failed(request: number, error: CqlError): void {
+    this.#taken(request)?.reject(this.#explained(error));
   }
 
   /** Asks the module something that it knows. */
@@ -104,21 +154,17 @@ export class Shell {
     clearTimeout(this.#timer);
     for (const socket of this.#links.values()) socket.abort();
     this.#links.clear();
-    const pending = [...this.#pending.values()];
-    this.#pending.clear();
-    for (const { reject, unlisten } of pending) {
-      unlisten();
-      reject(error);
-    }
+    for (let request = 0; request < this.#pending.length; request++) this.#taken(request)?.reject(error);
   }
 
-  #enter<T>(action: (module: Module) => T): T {
+  #enter<T>(action: (module: Module) => T, schedule: (task: () => void) => void = queueMicrotask): T {
     if (this.#end) throw this.#end;
-    if (!this.#isScheduled) {
-      this.#isScheduled = true;
-      queueMicrotask(() => this.#drain());
-    }
     try {
+      if (!this.#isScheduled) {
+        this.#isScheduled = true;
+        this.#module.tick();
+        schedule(this.#drained);
+      }
       return action(this.#module);
     } catch (error) {
       if (error instanceof CqlError && error.kind === "bug") this.end(error);
@@ -130,8 +176,8 @@ export class Shell {
     this.#isScheduled = false;
     if (this.#end) return;
     try {
-      const { deadline, effects } = this.#module.outputs();
-      this.#arm(deadline);
+      const { deadline, effects } = this.#module.outputs(this);
+      if (deadline < this.#timerAt) this.#arm(deadline);
       for (const effect of effects) this.#carryOut(effect);
     } catch (error) {
       this.end(error instanceof CqlError ? error : new CqlError("bug", String(error), { cause: error, applied: true }));
@@ -140,34 +186,35 @@ export class Shell {
 
   #arm(deadline: number): void {
     clearTimeout(this.#timer);
-    if (deadline === Infinity) return;
+    this.#timerAt = deadline;
     const wait = Math.min(Math.max(Math.ceil(deadline - performance.now()), 0), TIMEOUT_MAX);
-    this.#timer = setTimeout(() => this.tell(() => {}), wait);
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Infinity;
+      this.tell(() => {});
+    }, wait);
   }
 
-  #carryOut(effect: Effect): void {
-    switch (effect.do) {
-      case "settle": {
-        const { request, outcome } = effect;
-        const pending = this.#pending.get(request);
-        this.#pending.delete(request);
-        pending?.unlisten();
-        if (outcome.error) pending?.reject(this.#explained(outcome.error));
-        else pending?.resolve(outcome);
-        return;
-      }
-      case "connect":
-        return this.#open(effect);
-      case "send": {
-        const { link, bytes } = effect;
-        const socket = this.#links.get(link);
-        return socket?.send(bytes, () => this.#heard(link, socket, (module) => module.call("link_sent", link, bytes.length)));
-      }
-      default: {
-        const socket = this.#links.get(effect.link);
-        this.#links.delete(effect.link);
-        return socket?.[effect.do]();
-      }
+  #carryOut(effect: LinkEffect): void {
+    if (effect.do === "send") {
+      const { link, bytes: { length } } = effect;
+      const socket = this.#links.get(link);
+      socket?.send(effect.bytes, () => this.#sent(link, socket, length));
+    } else if (effect.do === "connect") {
+      this.#open(effect);
+    } else {
+      const socket = this.#links.get(effect.link);
+      this.#links.delete(effect.link);
+      socket?.[effect.do]();
+    }
+  }
+
+  /** The network has taken bytes. Mostly nobody waits for that, and nothing is to be done. */
+  #sent(link: number, socket: Socket, length: number): void {
+    if (this.#end || this.#links.get(link) !== socket) return;
+    try {
+      if (this.#module.sent(link, length)) this.tell(() => {});
+    } catch (error) {
+      this.end(error as CqlError);
     }
   }
 
@@ -179,13 +226,13 @@ export class Shell {
     return new CqlError(told, `${message} (${this.#lastFailure})`, { ...error, transient: error.retryable });
   }
 
-  #open({ link, host, port, wish }: Extract<Effect, { do: "connect" }>): void {
+  #open({ link, host, port, wish }: Extract<LinkEffect, { do: "connect" }>): void {
     const socket = this.#sockets(host, port, {
       opened: () => this.#heard(link, socket, (module) => {
         this.#lastFailure = "";
         module.call("link_opened", link);
       }),
-      data: (bytes) => this.#heard(link, socket, (module) => module.callWith("feed", bytes, link)),
+      data: (bytes) => this.#heard(link, socket, (module) => module.feed(link, bytes), this.#pendingCount > ALONE_MAX ? this.#later : undefined),
       closed: () => this.#heard(link, socket, (module) => module.call("link_closed", link)),
       failed: (reason, detail) => this.#heard(link, socket, (module) => {
         if (detail) this.#lastFailure = detail;
@@ -196,9 +243,24 @@ export class Shell {
   }
 
   /** A socket's word, unless its link is gone and the number belongs to another by now. */
-  #heard(link: number, socket: Socket, say: (module: Module) => void): void {
-    if (this.#links.get(link) === socket) this.tell(say);
+  #heard(link: number, socket: Socket, say: (module: Module) => void, schedule?: (task: () => void) => void): void {
+    if (this.#links.get(link) !== socket || this.#end) return;
+    try {
+      this.#enter(say, schedule);
+    } catch {
+      // Whoever waits for anything has been told.
+    }
   }
+}
+
+const NO_OPTIONS: RequestOptions = {};
+
+/** What the promise that is made next is settled with; spares each request a function. */
+const taken = { resolve: (_: any) => {}, reject: (_: unknown) => {} };
+
+function take(resolve: (outcome: any) => void, reject: (error: unknown) => void): void {
+  taken.resolve = resolve;
+  taken.reject = reject;
 }
 
 function aborted(signal: AbortSignal, applied: boolean): CqlError {

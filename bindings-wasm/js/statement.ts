@@ -3,9 +3,9 @@
 import { Writer } from "./bytes.js";
 import { CqlError } from "./error.js";
 import type { Column, PreparedOutput } from "./module.js";
-import { putOptions, type PageOptions, type RunOptions } from "./options.js";
+import { NO_OPTIONS, numbersOf, putOptions, type PageOptions, type RunOptions } from "./options.js";
 import { pages } from "./pages.js";
-import { Result, type AnyRow, type ColumnValues } from "./result.js";
+import type { AnyRow, ColumnValues, Result } from "./result.js";
 import type { Shell } from "./shell.js";
 import { Misfit, type Codec } from "./values/codec.js";
 import type { Types } from "./values/types.js";
@@ -24,7 +24,6 @@ export class Statement<Params = Values, Row = AnyRow> {
   readonly #number: number;
   readonly #codecs: readonly Codec[];
   readonly #shell: Shell;
-  readonly #types: Types;
 
   /** @internal */
   constructor(shell: Shell, types: Types, { number, markers }: PreparedOutput) {
@@ -32,20 +31,19 @@ export class Statement<Params = Values, Row = AnyRow> {
     this.#codecs = markers.map(({ type }) => types.codec(type));
     this.markers = markers.map(({ name }, index) => ({ name, type: this.#codecs[index]!.type }));
     this.#shell = shell;
-    this.#types = types;
   }
 
   /** Runs it. */
-  async run(values?: Params, options: RunOptions = {}): Promise<Result<Row>> {
-    const list = inOrder(this.markers, values ?? []);
-    const writer = new Writer();
-    const numbers = putOptions(writer, options);
-    putValues(writer, this.markers, this.#codecs, list);
-    const { result } = await this.#shell.request(
-      (module) => module.callWith("execute", writer.written, this.#number, list.length, ...numbers),
-      { signal: options.signal },
-    );
-    return new Result<Row>(this.#types, result);
+  run(values?: Params, options: RunOptions = NO_OPTIONS): Promise<Result<Row>> {
+    return this.#shell.request((module) => {
+      const list = inOrder(this.markers, values ?? []);
+      const { numbers, state } = numbersOf(options);
+      const write = (writer: Writer) => {
+        putOptions(writer, options, state);
+        putValues(writer, this.markers, this.#codecs, list);
+      };
+      return module.callWith("execute", write, this.#number, list.length, ...numbers);
+    }, options.signal ? { signal: options.signal } : undefined);
   }
 
   /** Writes it as a part of a batch. @internal */

@@ -79,10 +79,17 @@ extern "C" fn panic_message() -> usize {
     panic.expose_provenance()
 }
 
-/// Room for `len` bytes that the next call reads.
+/// Room for at least `len` bytes, in which what was written stays. It is there until the next call
+/// of this, or until a call that reads more than 64 KiB from it.
 #[unsafe(no_mangle)]
 extern "C" fn input(len: usize) -> usize {
     with(|instance| instance.input(len).as_mut_ptr().expose_provenance())
+}
+
+/// Room for `len` bytes that came from a link, which the next call of `feed` takes.
+#[unsafe(no_mangle)]
+extern "C" fn incoming(len: usize) -> usize {
+    with(|instance| instance.incoming(len).as_mut_ptr().expose_provenance())
 }
 
 #[unsafe(no_mangle)]
@@ -91,23 +98,30 @@ extern "C" fn tick(now: f64, wall: f64) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn start(seed_low: u32, seed_high: u32) -> u32 {
-    with(|instance| instance.start((u64::from(seed_high) << 32) | u64::from(seed_low)))
+extern "C" fn start(len: usize, seed_low: u32, seed_high: u32) -> u32 {
+    with(|instance| instance.start(len, (u64::from(seed_high) << 32) | u64::from(seed_low)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn prepare() -> u32 {
-    with(Instance::prepare)
+extern "C" fn prepare(len: usize) -> u32 {
+    with(|instance| instance.prepare(len))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn query(timeout: u32, page_size: u32, flags: u32, paging_len: usize) -> u32 {
+extern "C" fn query(
+    len: usize,
+    timeout: u32,
+    page_size: u32,
+    flags: u32,
+    paging_len: usize,
+) -> u32 {
     let options = options(timeout, page_size, flags, paging_len);
-    with(|instance| instance.query(options))
+    with(|instance| instance.query(len, options))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn execute(
+    len: usize,
     statement: u32,
     count: u32,
     timeout: u32,
@@ -117,13 +131,20 @@ extern "C" fn execute(
 ) -> u32 {
     let options = options(timeout, page_size, flags, paging_len);
     let count = u16::try_from(count).unwrap_or(u16::MAX);
-    with(|instance| instance.execute(statement, count, options))
+    with(|instance| instance.execute(len, statement, count, options))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn batch(kind: u32, timeout: u32, page_size: u32, flags: u32, paging_len: usize) -> u32 {
+extern "C" fn batch(
+    len: usize,
+    kind: u32,
+    timeout: u32,
+    page_size: u32,
+    flags: u32,
+    paging_len: usize,
+) -> u32 {
     let options = options(timeout, page_size, flags, paging_len);
-    with(|instance| instance.batch(kind, options))
+    with(|instance| instance.batch(len, kind, options))
 }
 
 #[unsafe(no_mangle)]
@@ -161,9 +182,10 @@ extern "C" fn link_closed(link: u32) {
     with(|instance| instance.handle_closed(link));
 }
 
+/// 1 if somebody waited for that.
 #[unsafe(no_mangle)]
-extern "C" fn link_sent(link: u32, len: usize) {
-    with(|instance| instance.handle_sent(link, len));
+extern "C" fn link_sent(link: u32, len: usize) -> u32 {
+    with(|instance| u32::from(instance.handle_sent(link, len)))
 }
 
 /// Where the outputs stand; `outputs_len` bytes.

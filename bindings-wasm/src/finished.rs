@@ -34,17 +34,18 @@ struct Held {
 impl Finished {
     pub(crate) fn new() -> Self {
         Self {
-            outbox: Outbox::new(),
+            outbox: Outbox::for_outputs(),
             statements: Slab::new(),
             nodes: Vec::new(),
             tally: Tally::default(),
         }
     }
 
-    /// Moves what has gathered behind what `into` holds.
-    pub(crate) fn take(&mut self, into: &mut Outbox) {
-        into.append(&self.outbox);
+    /// Gives what has gathered, and takes the outbox for what comes next.
+    pub(crate) fn take(&mut self, spare: &mut Outbox) {
+        core::mem::swap(&mut self.outbox, spare);
         self.outbox.clear();
+        self.outbox.put_number(0.0);
     }
 
     pub(crate) fn statement(&self, number: u32) -> Result<Prepared, Error> {

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::convert::Infallible;
 use core::future::poll_fn;
@@ -30,7 +31,8 @@ pub(crate) struct Instance {
     executor: Executor,
     session: Option<Session>,
     shared: Rc<Shared>,
-    input: BytesMut,
+    input: Vec<u8>,
+    incoming: BytesMut,
     outbox: Outbox,
 }
 
@@ -81,15 +83,24 @@ impl Instance {
                 finished: RefCell::new(Finished::new()),
                 driver: RefCell::default(),
             }),
-            input: BytesMut::new(),
+            input: Vec::new(),
+            incoming: BytesMut::new(),
             outbox: Outbox::new(),
         }
     }
 
-    /// Room for what the next call reads.
+    /// Room for what later calls read, for at least `len` bytes; keeps what was written.
     pub(crate) fn input(&mut self, len: usize) -> &mut [u8] {
-        self.input = BytesMut::zeroed(len);
+        if self.input.len() < len {
+            self.input.resize(len, 0);
+        }
         &mut self.input
+    }
+
+    /// Room for bytes that came from a link.
+    pub(crate) fn incoming(&mut self, len: usize) -> &mut [u8] {
+        self.incoming = BytesMut::zeroed(len);
+        &mut self.incoming
     }
 
     /// Moves the clock: milliseconds since some start, and since 1970.
@@ -98,8 +109,8 @@ impl Instance {
     }
 
     /// Begins a session with the settings in the input. The request ends when it can be used.
-    pub(crate) fn start(&mut self, seed: u64) -> u32 {
-        let input = self.take_input();
+    pub(crate) fn start(&mut self, len: usize, seed: u64) -> u32 {
+        let input = self.take_input(len);
         let started = settings::parse(&input).and_then(|settings| {
             self.transport.steering = settings.steering;
             self.transport.security = settings.security;
@@ -128,24 +139,30 @@ impl Instance {
     }
 
     /// Prepares the text in the input.
-    pub(crate) fn prepare(&mut self) -> u32 {
-        let text = self.take_text();
+    pub(crate) fn prepare(&mut self, len: usize) -> u32 {
+        let text = text(&self.take_input(len));
         self.request(text.map(|text| Command::Prepare(Statement::new(text))))
     }
 
     /// Runs the text in the input, without values.
-    pub(crate) fn query(&mut self, options: RunOptions) -> u32 {
-        let options = options.take(&mut self.input);
-        let text = self.take_text();
-        let command =
-            text.map(|text| Command::Query(options.apply_to_statement(Statement::new(text))));
+    pub(crate) fn query(&mut self, len: usize, options: RunOptions) -> u32 {
+        let mut input = self.take_input(len);
+        let options = options.take(&mut input);
+        let command = text(&input)
+            .map(|text| Command::Query(options.apply_to_statement(Statement::new(text))));
         self.request(command)
     }
 
     /// Executes a prepared statement with the values in the input.
-    pub(crate) fn execute(&mut self, statement: u32, count: u16, options: RunOptions) -> u32 {
-        let options = options.take(&mut self.input);
-        let values = self.take_input();
+    pub(crate) fn execute(
+        &mut self,
+        len: usize,
+        statement: u32,
+        count: u16,
+        options: RunOptions,
+    ) -> u32 {
+        let mut values = self.take_input(len);
+        let options = options.take(&mut values);
         let found = self.shared.finished.borrow().statement(statement);
         let command = found.map(|prepared| Command::Execute {
             number: statement,
@@ -157,14 +174,14 @@ impl Instance {
     }
 
     /// Runs the statements in the input as a batch; `kind` is the protocol's number.
-    pub(crate) fn batch(&mut self, kind: u32, options: RunOptions) -> u32 {
+    pub(crate) fn batch(&mut self, len: usize, kind: u32, options: RunOptions) -> u32 {
         let kind = match kind {
             0 => BatchKind::Logged,
             1 => BatchKind::Unlogged,
             _ => BatchKind::Counter,
         };
-        let options = options.take(&mut self.input);
-        let input = self.take_input();
+        let mut input = self.take_input(len);
+        let options = options.take(&mut input);
         let batch = take_batch(kind, &input, &self.shared.finished.borrow());
         self.request(batch.map(|batch| Command::Batch(options.apply_to_batch(batch))))
     }
@@ -200,13 +217,13 @@ impl Instance {
         self.transport.links.handle_closed(link);
     }
 
-    pub(crate) fn handle_sent(&mut self, link: u32, len: usize) {
-        self.transport.links.handle_sent(link, len);
+    pub(crate) fn handle_sent(&mut self, link: u32, len: usize) -> bool {
+        self.transport.links.handle_sent(link, len)
     }
 
-    /// The input came from a link.
+    /// The incoming bytes are of this link.
     pub(crate) fn feed(&mut self, link: u32) {
-        let bytes = self.take_input();
+        let bytes = core::mem::take(&mut self.incoming);
         if !bytes.is_empty() {
             self.transport.links.handle_bytes(link, bytes);
         }
@@ -221,10 +238,9 @@ impl Instance {
         } else {
             0.0
         };
-        self.outbox.clear();
-        self.outbox.put_number(deadline);
-        self.transport.links.put_effects(&mut self.outbox);
         self.shared.finished.borrow_mut().take(&mut self.outbox);
+        self.outbox.set_deadline(deadline);
+        self.transport.links.put_effects(&mut self.outbox);
         self.outbox.as_bytes()
     }
 
@@ -280,14 +296,12 @@ impl Instance {
         })
     }
 
-    fn take_input(&mut self) -> BytesMut {
-        core::mem::take(&mut self.input)
-    }
-
-    fn take_text(&mut self) -> Result<String, Error> {
-        let input = self.take_input();
-        let text = core::str::from_utf8(&input).map_err(|_| Error::bug("a text is not UTF-8"))?;
-        Ok(String::from(text))
+    fn take_input(&mut self, len: usize) -> BytesMut {
+        let taken = BytesMut::from(self.input.get(..len).unwrap_or_default());
+        if len > INPUT_KEPT_MAX {
+            self.input = Vec::new();
+        }
+        taken
     }
 }
 
@@ -369,6 +383,11 @@ async fn run_driver(mut driver: Driver<Route>, spawned: Spawned, shared: Rc<Shar
     shared.set_driver_over();
 }
 
+fn text(input: &[u8]) -> Result<String, Error> {
+    let text = core::str::from_utf8(input).map_err(|_| Error::bug("a text is not UTF-8"))?;
+    Ok(String::from(text))
+}
+
 /// The seed that the shell draws.
 struct Seed(u64);
 
@@ -405,6 +424,9 @@ const LINK_ERRORS: [LinkErrorKind; 7] = [
     LinkErrorKind::TimedOut,
     LinkErrorKind::Tls,
 ];
+
+/// Input that may stay for the next request; the shell knows it.
+const INPUT_KEPT_MAX: usize = 64 << 10;
 
 /// Polls of one call; if there is more to do, the shell calls again at once.
 const POLLS_MAX: u32 = 100_000;

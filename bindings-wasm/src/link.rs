@@ -32,6 +32,8 @@ struct State {
     outgoing: Vec<u8>,
     /// Bytes that the shell has and the network has not taken yet.
     unsent: usize,
+    /// The task has more to write than may be unsent.
+    waits_for_room: bool,
     given_up: Option<GivenUp>,
     /// The one task that uses the link.
     waker: Option<Waker>,
@@ -82,6 +84,7 @@ impl Links {
             incoming: BytesMut::new(),
             outgoing: Vec::new(),
             unsent: 0,
+            waits_for_room: false,
             given_up: None,
             waker: None,
         };
@@ -125,11 +128,18 @@ impl Links {
         });
     }
 
-    /// The network has taken this many bytes.
-    pub(crate) fn handle_sent(&self, number: u32, len: usize) {
-        self.change(number, |state| {
-            state.unsent = state.unsent.saturating_sub(len)
-        });
+    /// The network has taken this many bytes; whether the link's task waited for that.
+    pub(crate) fn handle_sent(&self, number: u32, len: usize) -> bool {
+        let mut links = self.0.borrow_mut();
+        let Some(state) = links.get_mut(number) else {
+            return false;
+        };
+        state.unsent = state.unsent.saturating_sub(len);
+        let waited = core::mem::take(&mut state.waits_for_room);
+        if waited && let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+        waited
     }
 
     /// Writes what the shell has to do, and forgets links that are given up.
@@ -275,6 +285,7 @@ impl drive::Link for Link {
             let held = state.outgoing.len().saturating_add(state.unsent);
             let len = UNSENT_MAX.saturating_sub(held).min(bytes.len());
             if len == 0 {
+                state.waits_for_room = true;
                 state.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }

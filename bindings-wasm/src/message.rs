@@ -27,9 +27,9 @@
 //!
 //! # Results
 //!
-//! Cells are copied as CQL has them: a big-endian length (negative for null) and the bytes; beside
-//! them stands a table of where each cell begins, so that JavaScript makes a value only when it is
-//! asked for one. Columns are told once for a prepared statement and again when they change:
+//! Cells are copied as CQL has them, row by row: a big-endian length (negative for null) and the
+//! bytes. Nobody has walked them: JavaScript does when it is asked for a value, and finds out then if
+//! they end too early; there are at least four bytes for each. Columns are told once for a prepared statement and again when they change:
 //! others that came since mean those told last under its number.
 
 /// What the shell is told. After the word come the words and byte strings named here.
@@ -51,7 +51,7 @@ pub(crate) enum Effect {
     Prepared = 6,
     /// A statement was run: request; bits ([`ResultBits`](crate::result::ResultBits)), node, shard
     /// or none, statement or none, \[columns\], \[paging state\], \[warnings: number, texts\],
-    /// \[trace id: 16 bytes\], \[rows: number, table, cells\].
+    /// \[trace id: 16 bytes\], \[rows: number, cells\].
     Result = 7,
     /// A request failed: request; kind, code, bits (1 may have been applied, 2 transient), node or
     /// none, shard or none, attempts, message, facts: number, then for each its name and a tag: 0

@@ -17,6 +17,19 @@ impl Outbox {
         Self { bytes: Vec::new() }
     }
 
+    /// With room for the time of the next tick in front.
+    pub(crate) fn for_outputs() -> Self {
+        let mut outbox = Self::new();
+        outbox.put_number(0.0);
+        outbox
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: f64) {
+        if let Some(place) = self.bytes.first_chunk_mut() {
+            *place = deadline.to_le_bytes();
+        }
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -90,10 +103,6 @@ impl Outbox {
     /// Takes bytes in place of those held.
     pub(crate) fn set(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
-    }
-
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.bytes.extend_from_slice(&other.bytes);
     }
 
     /// Forgets everything; keeps the memory if it is little.

@@ -136,14 +136,16 @@ impl Shell {
                 [&len[..], part].concat()
             })
             .collect();
-        self.input(&input);
-        let request = self.instance.start(7);
+        let len = self.input(&input);
+        let request = self.instance.start(len, 7);
         self.end_of(request)
     }
 
-    fn input(&mut self, bytes: &[u8]) {
+    fn input(&mut self, bytes: &[u8]) -> usize {
         self.instance.tick(self.now, 1e12);
-        self.instance.input(bytes.len()).copy_from_slice(bytes);
+        let room = self.instance.input(bytes.len());
+        room[..bytes.len()].copy_from_slice(bytes);
+        bytes.len()
     }
 
     /// Runs until a request has ended, for a minute at most.
@@ -175,7 +177,9 @@ impl Shell {
             for (link, id) in open {
                 let bytes = self.cluster.take_output(id, micros);
                 if !bytes.is_empty() {
-                    self.input(&bytes);
+                    self.instance.tick(self.now, 1e12);
+                    let room = self.instance.incoming(bytes.len());
+                    room.copy_from_slice(&bytes);
                     self.instance.feed(link);
                     has_fed = true;
                 }
@@ -223,7 +227,8 @@ impl Shell {
                 if let Some(id) = self.links.get(&number) {
                     self.cluster.feed(*id, &bytes, micros);
                 }
-                return self.instance.handle_sent(number, bytes.len());
+                self.instance.handle_sent(number, bytes.len());
+                return;
             }
             3 | 4 => {
                 if let Some(id) = self.links.remove(&number) {
@@ -269,14 +274,13 @@ impl Shell {
         }
         if told.has(ResultBits::ROWS) {
             told.rows = reader.word();
-            let (table, cells) = (reader.bytes(), reader.bytes());
-            for place in table.chunks(4) {
-                let at = u32::from_le_bytes(place.try_into().unwrap()) as usize;
-                let len = i32::from_be_bytes(cells[at..at + 4].try_into().unwrap());
-                let cell = usize::try_from(len)
-                    .ok()
-                    .map(|len| cells[at + 4..at + 4 + len].to_vec());
-                told.cells.push(cell);
+            let cells = reader.bytes();
+            let mut rest = &cells[..];
+            while let Some((len, after)) = rest.split_first_chunk() {
+                let len = usize::try_from(i32::from_be_bytes(*len)).ok();
+                let (cell, after) = after.split_at(len.unwrap_or_default());
+                told.cells.push(len.map(|_| cell.to_vec()));
+                rest = after;
             }
         }
         told
@@ -308,8 +312,8 @@ impl Shell {
     }
 
     fn query(&mut self, text: &str) -> Ended {
-        self.input(text.as_bytes());
-        let request = self.instance.query(RunOptions::default());
+        let len = self.input(text.as_bytes());
+        let request = self.instance.query(len, RunOptions::default());
         self.end_of(request)
     }
 
@@ -321,8 +325,8 @@ impl Shell {
     }
 
     fn prepare(&mut self, text: &str) -> u32 {
-        self.input(text.as_bytes());
-        let request = self.instance.prepare();
+        let len = self.input(text.as_bytes());
+        let request = self.instance.prepare(len);
         match self.end_of(request) {
             Ended::Prepared { number, .. } => number,
             other => panic!("{text}: {other:?}"),
@@ -330,9 +334,9 @@ impl Shell {
     }
 
     fn execute(&mut self, statement: u32, values: &[Option<&[u8]>], options: RunOptions) -> Ended {
-        self.input(&encoded(values));
+        let len = self.input(&encoded(values));
         let count = u16::try_from(values.len()).unwrap();
-        let request = self.instance.execute(statement, count, options);
+        let request = self.instance.execute(len, statement, count, options);
         self.end_of(request)
     }
 }
@@ -443,12 +447,13 @@ fn pages_conditions_warnings_and_traces_are_told() {
     let (mut state, mut seen) = (Vec::new(), 0);
     for page in 0..9 {
         assert!(page < 8, "no end");
-        shell.input(&[&state[..], b"SELECT k FROM ks.t"].concat());
-        let request = shell.instance.query(RunOptions {
+        let len = shell.input(&[&state[..], b"SELECT k FROM ks.t"].concat());
+        let options = RunOptions {
             page_size: 2,
             paging_len: state.len(),
             ..RunOptions::default()
-        });
+        };
+        let request = shell.instance.query(len, options);
         let Ended::Result(told) = shell.end_of(request) else {
             panic!("no page");
         };
@@ -460,11 +465,12 @@ fn pages_conditions_warnings_and_traces_are_told() {
     }
     assert_eq!(seen, 5);
     shell.cluster.warn_next(0, "beware", 1).unwrap();
-    shell.input(b"SELECT k FROM ks.t");
-    let request = shell.instance.query(RunOptions {
+    let len = shell.input(b"SELECT k FROM ks.t");
+    let options = RunOptions {
         flags: 4,
         ..RunOptions::default()
-    });
+    };
+    let request = shell.instance.query(len, options);
     let Ended::Result(told) = shell.end_of(request) else {
         panic!("no result");
     };
@@ -549,8 +555,8 @@ fn batches_hold_texts_and_statements() {
     let text = b"INSERT INTO ks.t (k, v) VALUES (2, 'b')";
     let input = [part(insert, 2, &values), part(NONE, 0, text)].concat();
     let mut run = |kind: u32, input: &[u8]| {
-        shell.input(input);
-        let request = shell.instance.batch(kind, RunOptions::default());
+        let len = shell.input(input);
+        let request = shell.instance.batch(len, kind, RunOptions::default());
         shell.end_of(request)
     };
     assert!(matches!(run(1, &input), Ended::Result(_)));
@@ -694,8 +700,8 @@ fn a_wrong_password_is_told_by_the_first_request_or_the_start() {
 #[test]
 fn closing_ends_the_session_and_cancelling_a_request() {
     let mut shell = begun("full");
-    shell.input(b"SELECT k FROM ks.t");
-    let given_up = shell.instance.query(RunOptions::default());
+    let len = shell.input(b"SELECT k FROM ks.t");
+    let given_up = shell.instance.query(len, RunOptions::default());
     shell.instance.cancel(given_up);
     shell.turn();
     assert!(!shell.ended.contains_key(&given_up));

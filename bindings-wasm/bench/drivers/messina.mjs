@@ -10,7 +10,7 @@ export async function open({ contact, routing }) {
   const options = { pageSize: PAGE_ROWS };
   return {
     version,
-    select: async (/** @type {number} */ id) => (await select.run([id])).row(0).name.length,
+    select: async (/** @type {number} */ id) => (await select.one([id])).name.length,
     insert: (/** @type {unknown[]} */ values) => insert.run(values),
     objects: async () => (await page.run([], options)).rows(),
     column: async (/** @type {string} */ name) => (await page.run([], options)).column(name),

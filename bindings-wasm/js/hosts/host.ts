@@ -28,6 +28,7 @@ export interface Socket {
 
 export interface SocketEvents {
   opened(): void;
+  /** Bytes that came; they are copied before this returns. */
   data(bytes: Uint8Array): void;
   closed(): void;
   /** What went wrong: one word for the module, and all that the host said of it. */
@@ -75,6 +76,11 @@ export type CompiledModule = typeof globalThis extends { WebAssembly: { Module: 
 export interface Host {
   sockets(options: SocketOptions): Sockets;
   loadModule(): CompiledModule | Promise<CompiledModule>;
+  /**
+   * Runs a task when everything that is there to be read was read, but before the host sleeps. Missing where the host
+   * does not say when that is.
+   */
+  later?(task: () => void): void;
   /** Belongs to the request that calls it; what it returns throws in any other. */
   guard?(): () => void;
 }

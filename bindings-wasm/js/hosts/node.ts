@@ -1,9 +1,9 @@
 // Node 20 and later: TCP, TLS, and WebSockets through a relay.
 
 import { readFile } from "node:fs/promises";
-import { connect, isIP } from "node:net";
+import { connect, isIP, type OnReadOpts } from "node:net";
 import { connect as connectTls } from "node:tls";
-import type { FailureReason, SocketOptions, Sockets, TlsOptions } from "./host.js";
+import type { FailureReason, SocketEvents, SocketOptions, Sockets, TlsOptions } from "./host.js";
 import { webSockets } from "./websocket.js";
 
 const REASONS: Record<string, FailureReason> = {
@@ -16,10 +16,10 @@ export function sockets(options: SocketOptions = {}): Sockets {
   const tls = options.tls;
   return (host, port, events, wish) => {
     const target = { host, port, noDelay: true, localPort: wish?.localPort };
-    const socket = tls ? connectTls({ ...target, ...tlsOptions(tls, host) }) : connect(target);
+    const socket = tls ? connectTls({ ...target, ...tlsOptions(tls, host) }) : connect({ ...target, onread: intoOne(events) });
     socket.setNoDelay(true);
     socket.on(tls ? "secureConnect" : "connect", () => events.opened());
-    socket.on("data", (bytes: Buffer) => events.data(bytes));
+    if (tls) socket.on("data", (bytes: Buffer) => events.data(bytes));
     socket.on("end", () => events.closed());
     socket.on("close", () => events.closed());
     socket.on("error", (error: NodeJS.ErrnoException) => events.failed(reasonOf(error), error.message));
@@ -30,6 +30,25 @@ export function sockets(options: SocketOptions = {}): Sockets {
     };
   };
 }
+
+/** Everything that can be read is read before these run. */
+export const later: (task: () => void) => void = setImmediate;
+
+/** Reads into one buffer again and again, in place of a new one for each chunk. */
+function intoOne(events: SocketEvents): OnReadOpts {
+  return {
+    buffer: (chunk ??= new Uint8Array(CHUNK)),
+    callback(length, buffer) {
+      events.data(buffer.subarray(0, length));
+      return true;
+    },
+  };
+}
+
+const CHUNK = 64 << 10;
+
+/** All sockets share it: what was read is copied before another one reads. */
+let chunk: Uint8Array | undefined;
 
 /** Reads the module from the file beside the package's code. */
 export async function loadModule(): Promise<WebAssembly.Module> {

@@ -23,6 +23,8 @@ export interface Codec {
 /** A typed array and how one of its elements is read. */
 export interface ArrayKind {
   make(length: number): TypedColumn;
+  /** Whether its elements are the bytes of the cells, the other way round. */
+  readonly isPlain?: boolean;
   get(cells: Cells, at: number): number | bigint;
 }
 

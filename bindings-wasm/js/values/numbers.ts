@@ -57,7 +57,7 @@ export const float = floating("float", 4, {
 export const double = floating("double", 8, {
   write: (writer, value) => writer.float64(value),
   get: (cells, at) => cells.view.getFloat64(at),
-  array: { make: (length) => new Float64Array(length), get: (cells, at) => cells.view.getFloat64(at) },
+  array: { make: (length) => new Float64Array(length), isPlain: true, get: (cells, at) => cells.view.getFloat64(at) },
 });
 
 export const boolean: Codec = {
@@ -105,6 +105,6 @@ export function long(type: string, form: ValueOptions["bigint"]): Codec {
     get: form === undefined || form === "bigint" ? read : formed,
     array: form === "string" ? undefined
       : form === "number" ? { make: (length) => new Float64Array(length), get: formed as (cells: Cells, at: number) => number }
-      : { make: (length) => new BigInt64Array(length), get: read },
+      : { make: (length) => new BigInt64Array(length), isPlain: true, get: read },
   };
 }

@@ -21,6 +21,8 @@ export interface Shape {
   readonly columns: readonly Column[];
   readonly names: readonly string[];
   readonly codecs: readonly Codec[];
+  /** Whether one of the names is that to which assigning does something else. */
+  readonly isOdd: boolean;
   /** Makes an empty row: a plain object, with room for the columns. */
   readonly Row: new () => Record<string, any>;
 }
@@ -32,9 +34,8 @@ const SHAPES_MAX = 512;
 export class Types {
   readonly #options: ValueOptions;
   readonly #known = new Map<string, Codec>();
-  /** By what the module told: the same array for a statement as long as its columns do not change. */
-  readonly #shapes = new WeakMap<readonly Column[], Shape>();
-  readonly #shapesByText = new Map<string, Shape>();
+  /** By the text of their columns. */
+  readonly #shapes = new Map<string, Shape>();
 
   readonly #replace: (codec: Codec) => Codec;
   readonly #rowPrototype: object;
@@ -59,16 +60,12 @@ export class Types {
     return codec;
   }
 
-  /** The shape of rows with these columns. */
+  /** The shape of rows with these columns, as the module tells them. */
   shape(columns: readonly Column[]): Shape {
-    let shape = this.#shapes.get(columns);
-    if (!shape) {
-      const text = JSON.stringify(columns);
-      shape = this.#shapesByText.get(text) ?? this.#makeShape(columns);
-      if (this.#shapesByText.size >= SHAPES_MAX) this.#shapesByText.clear();
-      this.#shapesByText.set(text, shape);
-      this.#shapes.set(columns, shape);
-    }
+    const text = JSON.stringify(columns);
+    const shape = this.#shapes.get(text) ?? this.#makeShape(columns);
+    if (this.#shapes.size >= SHAPES_MAX) this.#shapes.clear();
+    this.#shapes.set(text, shape);
     return shape;
   }
 
@@ -79,7 +76,8 @@ export class Types {
     // Engines learn from the first objects of a constructor how much room the others need.
     const Row = function () {} as unknown as Shape["Row"];
     Row.prototype = this.#rowPrototype;
-    return { columns: names.map((name, index) => ({ name, type: codecs[index]!.type })), names, codecs, Row };
+    const told = names.map((name, index) => ({ name, type: codecs[index]!.type }));
+    return { columns: told, names, codecs, isOdd: names.includes("__proto__"), Row };
   }
 
   #parse(type: string): Codec {
