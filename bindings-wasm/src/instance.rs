@@ -244,10 +244,13 @@ impl Instance {
         self.outbox.as_bytes()
     }
 
-    /// What a later session may begin with: at most `len_max` bytes, empty if nothing is known.
+    /// What a later session may begin with: at most `len_max` bytes, empty if nothing is known, and
+    /// from a small module.
     pub(crate) fn warm_start(&mut self, len_max: usize) -> &[u8] {
         self.outbox.clear();
-        if let Some(session) = &self.session {
+        if let Some(session) = &self.session
+            && cfg!(feature = "full")
+        {
             self.outbox.set(session.warm_start(len_max));
         }
         self.outbox.as_bytes()

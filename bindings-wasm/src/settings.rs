@@ -62,6 +62,7 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
         match name {
             "user" => user = Some(text(value)?),
             "password" => password = text(value)?,
+            "warmStart" if !cfg!(feature = "full") => {}
             "warmStart" => {
                 let blob = Bytes::copy_from_slice(value);
                 settings.config.warm_start = Some(WarmStart::new(blob));

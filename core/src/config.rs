@@ -102,12 +102,15 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Every other bound.
     pub limits: Limits,
-    /// Whether requests are sent before the login is over: beside AUTH_RESPONSE, or beside STARTUP
-    /// without an authenticator. That saves a round trip before the first request. A node that
-    /// refuses one for that gets it again afterwards; nothing is applied twice, since it has
-    /// refused it. [`Session::ready`](crate::drive::Session::ready) then comes before the login is
-    /// confirmed, and a wrong password is the error of the first requests. Only with
-    /// [`Routing::Single`].
+    /// Whether the first requests wait for as few answers as can be. Only with [`Routing::Single`].
+    ///
+    /// OPTIONS and STARTUP are sent together: STARTUP asks for what a
+    /// [warm start](Self::warm_start) remembers of nodes, else for no extension of the protocol.
+    /// Requests are sent beside the login, behind which
+    /// [`Session::ready`](crate::drive::Session::ready) does not wait: a wrong password is the error
+    /// of the first requests. A request that a node refuses because its login is not over, as Apache
+    /// Cassandra does, is sent once more afterwards; nothing is applied twice. A node to which all
+    /// that does not fit is met again without STARTUP ahead of its answer.
     pub early_requests: bool,
     /// Whether a connection task that finds output re-queues itself once before writing, so that
     /// callers that are about to submit share the write.

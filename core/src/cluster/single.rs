@@ -30,7 +30,10 @@ use super::{Assignment, ConnectionId, Input, LookupId, Output, QuestionId};
 use crate::config::{Config, DEFAULT_PORT};
 use crate::conn::extensions::{Agreed, Offer, ShardAwarePorts};
 use crate::conn::{Answer, is_too_early};
-use crate::error::{ConfigProblem, Error, ErrorKind, PeerIncompatible, PeerMisbehaved, Quoted};
+use crate::error::{
+    ConfigProblem, Error, ErrorKind, LinkErrorKind, PeerIncompatible, PeerMisbehaved, Quoted,
+    TimeoutKind,
+};
 use crate::rng::SmallRng;
 use crate::routing::{NodeIdx, TabletStats, TabletStore, Topology, View};
 use crate::sync::Shared;
@@ -51,6 +54,8 @@ pub struct Single {
     phase: Phase,
     /// Connections that have served.
     served: u32,
+    /// Whether handshakes may assume what nodes offer.
+    may_assume: bool,
     /// What an earlier session knew.
     recalled: Recalled,
     view: Shared<View>,
@@ -101,6 +106,7 @@ impl Single {
             serving: None,
             phase: Phase::Starting,
             served: 0,
+            may_assume: true,
             recalled: recalled.unwrap_or_default(),
             view: Shared::new(View::of_nodes(Topology::new())),
             outputs: VecDeque::new(),
@@ -226,7 +232,12 @@ impl Single {
                     self.next_connection = self.next_connection.wrapping_add(1);
                     self.counters.connects = self.counters.connects.saturating_add(1);
                     contact.dialing(id, endpoint.clone());
-                    let assumed = self.recalled.offer(&endpoint);
+                    let assumed = match self.recalled.offer(&endpoint) {
+                        _ if !self.may_assume => None,
+                        // The least that any node offers: what it offers beyond that is left off.
+                        None if self.config.early_requests => Some(Offer::default()),
+                        recalled => recalled,
+                    };
                     let mut target = Target::new(endpoint, deadline);
                     target.server_name.clone_from(&self.config.server_name);
                     self.outputs.push_back(Output::Connect {
@@ -363,10 +374,9 @@ impl Single {
         let Some(contact) = &mut self.contact else {
             return;
         };
-        let kind = ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged);
-        if error.kind() == kind && !self.recalled.features.is_empty() {
-            // No failure: the node has changed since.
-            self.recalled.features.clear();
+        if self.may_assume && may_be_for_assumption(&error) {
+            // Perhaps no failure: the node has changed since, or is of another kind.
+            self.may_assume = false;
             contact.try_again(id, now);
         } else if contact.handle_failed(id, error) {
             self.end_contact(now);
@@ -415,6 +425,21 @@ impl Recalled {
         let same = self.features.iter().find(|(point, _)| *point == hash);
         let (_, features) = same.or_else(|| self.features.first())?;
         Some(Features::offer(*features))
+    }
+}
+
+/// Whether a handshake may have failed because it took something of the node for granted.
+fn may_be_for_assumption(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Server(_)
+        | ErrorKind::PeerMisbehaved(_)
+        | ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged)
+        | ErrorKind::Timeout(TimeoutKind::Handshake) => !is_about_credentials(error),
+        ErrorKind::Link(error) => matches!(
+            error.kind(),
+            LinkErrorKind::ClosedByPeer | LinkErrorKind::Reset
+        ),
+        _ => false,
     }
 }
 

@@ -11,6 +11,11 @@
 //! before it is answered. SUPPORTED then shows whether the assumption held; if STARTUP would have
 //! been another one the handshake fails, and is to be begun anew without assumption.
 //!
+//! The token never goes along: Apache Cassandra loses what stands behind STARTUP in the same packet.
+//!
+//! With [`HandshakeConfig::early`], what a node offers beyond the assumption is left off; only what
+//! was assumed and is not offered makes the handshake fail then.
+//!
 //! Where requests may come early (see [`HandshakeConfig::early`]), the connection takes them beside
 //! the last request of the handshake. That one then stands on stream 0, which no request uses.
 //!
@@ -256,13 +261,20 @@ impl Negotiation {
             let kind = ErrorKind::PeerIncompatible(PeerIncompatible::Compression);
             return Err(Error::with_text(kind, wanted.name()));
         }
-        let agreed = self.agree(Offer::parse(&supported));
+        let mut agreed = self.agree(Offer::parse(&supported));
         if let Some(offer) = self.config.assumed {
             let assumed = self.agree(offer);
-            if startup_options(&self.config, &assumed) != startup_options(&self.config, &agreed) {
-                let kind = ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged);
-                return Err(Error::new(kind));
+            let sent = startup_options(&self.config, &assumed);
+            let offered = startup_options(&self.config, &agreed);
+            let is_within = sent.iter().all(|option| offered.contains(option));
+            if !is_within || (sent.len() != offered.len() && !self.config.early) {
+                return Err(offer_changed());
             }
+            agreed.metadata_id &= assumed.metadata_id;
+            agreed.tablets = assumed.tablets;
+            // A node marks nothing unless it was asked to.
+            let is_marked = assumed.offer.lwt_mask.is_some();
+            agreed.offer.lwt_mask = agreed.offer.lwt_mask.filter(|_| is_marked);
         } else {
             if self.config.authenticator.is_none() {
                 self.share_connection();
@@ -424,6 +436,12 @@ pub(crate) const HANDSHAKE_STREAM: i16 = 0;
 
 /// Longest body of a handshake, after it was compressed.
 const INFLATED_MAX: u32 = 1 << 20;
+
+/// The assumption was wrong; without one the handshake may go well.
+fn offer_changed() -> Error {
+    let kind = ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged);
+    Error::new(kind)
+}
 
 fn malformed() -> Error {
     PeerMisbehaved::MalformedBody.into()
@@ -717,6 +735,56 @@ mod assumed {
                     Err(error) => assert!(matters && error.kind() == changed, "{error}"),
                 }
             }
+        }
+    }
+
+    fn text(text: &str) -> Vec<u8> {
+        let len = u16::try_from(text.len()).unwrap();
+        [&len.to_be_bytes(), text.as_bytes()].concat()
+    }
+
+    /// STARTUP went along with OPTIONS, on this assumption; then SUPPORTED comes, and READY.
+    fn assuming(offer: Offer, early: bool, supported: &[u8]) -> Result<Agreed, ErrorKind> {
+        let mut config = HandshakeConfig::new(ProtocolVersion::V4);
+        (config.early, config.assumed) = (early, Some(offer));
+        let mut output = BytesMut::new();
+        let mut negotiation = Negotiation::start(Shared::new(config), &mut output).unwrap();
+        for (stream, opcode, body) in [(0, Opcode::Supported, supported), (1, Opcode::Ready, &[])] {
+            let header = FrameHeader {
+                version: ProtocolVersion::V4,
+                flags: Flags::NONE,
+                stream,
+                opcode,
+                body_len: u32::try_from(body.len()).unwrap(),
+            };
+            let step = negotiation.advance(&header, body, &mut output);
+            if let Some(agreed) = step.map_err(|error| error.kind())? {
+                return Ok(agreed);
+            }
+            assert_eq!(negotiation.early(), None, "READY is near");
+        }
+        panic!("it does not end");
+    }
+
+    #[test]
+    fn what_is_offered_beyond_the_assumption_is_left_off_or_an_error() {
+        let mask = text("LWT_OPTIMIZATION_META_BIT_MASK=2147483648");
+        let marks: &[u8] = &[&[0, 1], &text(key::LWT_MARK)[..], &[0, 1], &mask].concat();
+        let marked = Offer {
+            lwt_mask: Some(0),
+            ..Offer::default()
+        };
+        let changed = ErrorKind::PeerIncompatible(PeerIncompatible::OfferChanged);
+        let mask = |agreed: Agreed| agreed.offer.lwt_mask;
+        for (assumed, early, supported, expected) in [
+            (Offer::default(), true, marks, Ok(None)),
+            (Offer::default(), false, marks, Err(changed)),
+            (Offer::default(), true, &[0, 0], Ok(None)),
+            (marked, true, marks, Ok(Some(1 << 31))),
+            (marked, false, marks, Ok(Some(1 << 31))),
+            (marked, true, &[0, 0], Err(changed)),
+        ] {
+            assert_eq!(assuming(assumed, early, supported).map(mask), expected);
         }
     }
 }

@@ -269,7 +269,7 @@ fn round_trips_to_the_first_row_are_few() {
                 }
             }
             // Late and cold, late and warm, early and cold, early and warm.
-            let expected = if login { [5, 3, 4, 2] } else { [4, 2, 3, 2] };
+            let expected = if login { [5, 3, 3, 2] } else { [4, 2, 3, 2] };
             assert_eq!(counted, expected, "login {login}");
         });
     }

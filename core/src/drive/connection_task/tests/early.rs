@@ -273,6 +273,20 @@ impl Whole {
             driver,
             task,
         };
+        // A node that does not take everything at once is met again, step by step.
+        whole
+            .transport
+            .link
+            .0
+            .borrow_mut()
+            .incoming
+            .extend(error(0, PROTOCOL));
+        assert!(Pin::new(&mut whole.task).poll(cx).is_ready());
+        assert_eq!(whole.sent(), [OPTIONS, (1, 1)]);
+        let Poll::Ready(Some(task)) = whole.driver.poll_next(cx) else {
+            panic!("it is not met again");
+        };
+        whole.task = task;
         whole.receive(&[SUPPORTED, &authenticate(1)].concat());
         whole
     }
