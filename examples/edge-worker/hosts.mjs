@@ -39,6 +39,7 @@ export async function workerd({ code, wasm }, variables, port) {
   const from = createRequire(createRequire(import.meta.url).resolve("miniflare"));
   const child = spawn(from("workerd").default, ["serve", join(folder, "config.capnp")], { stdio: "inherit" });
   const exited = once(child, "exit");
+  process.once("exit", () => child.kill("SIGTERM"));
   const stop = async () => {
     child.kill("SIGTERM");
     await exited;

@@ -21,6 +21,8 @@ function command() {
 async function start(...rest) {
   const child = spawn(command(), rest, { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
+  // However this process ends: Miniflare ends it at an interrupt by itself.
+  process.once("exit", () => child.kill("SIGINT"));
   const failed = exited.then(([code]) => {
     throw new Error(`messina ${rest[0]} ended with ${code} before it was ready`);
   });
