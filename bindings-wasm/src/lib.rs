@@ -16,7 +16,7 @@
 //! | `outbox`, `finished`, `result`, `type_text`, `failure`, `cluster` | what it is told |
 //!
 //! A panic traps. The shell then rejects every pending promise and drops the module, so nothing
-//! needs to unwind. The module that ships keeps no texts of panics, which would be a tenth of it;
+//! needs to unwind. The module that ships keeps no texts of panics, which would be 4 % of it;
 //! one made by `cargo xtask wasm --messages` tells them through `panic_message`.
 #![cfg_attr(target_family = "wasm", no_std)]
 #![deny(unsafe_code)]
