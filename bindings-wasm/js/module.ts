@@ -5,7 +5,7 @@
 
 import { Cells, Writer } from "./bytes.js";
 import { CqlError, type CqlErrorKind } from "./error.js";
-import type { ShardWish } from "./hosts/host.js";
+import type { CompiledModule, ShardWish } from "./hosts/host.js";
 import type { Shape, Types } from "./values/types.js";
 
 /** Why a link failed, by the numbers of `src/instance.rs`. */
@@ -174,7 +174,7 @@ export class Module {
   /** All of the module's memory; without bytes when it has moved. */
   #memory = NOTHING;
 
-  constructor(compiled: WebAssembly.Module, types: Types) {
+  constructor(compiled: CompiledModule, types: Types) {
     this.#exports = new WebAssembly.Instance(compiled).exports as unknown as Exports;
     this.#types = types;
     this.#noColumns = types.shape([]);

@@ -6,7 +6,7 @@
 import { CqlError } from "./error.js";
 import { Module, type LinkEffect, type PreparedOutput, type ResultOutput, type Settler } from "./module.js";
 import type { RequestOptions } from "./options.js";
-import type { Socket, Sockets } from "./hosts/host.js";
+import type { CompiledModule, Socket, Sockets } from "./hosts/host.js";
 import { Result } from "./result.js";
 import type { Types } from "./values/types.js";
 
@@ -51,7 +51,7 @@ export class Shell implements Settler {
    * @param later runs a task when everything that is there to be read was read
    */
   constructor(
-    compiled: WebAssembly.Module, types: Types, sockets: Sockets, check: () => void = () => {}, isRelayed = false,
+    compiled: CompiledModule, types: Types, sockets: Sockets, check: () => void = () => {}, isRelayed = false,
     later: (task: () => void) => void = queueMicrotask,
   ) {
     this.#module = new Module(compiled, types);
