@@ -13,10 +13,12 @@ mod input;
 mod mutate;
 mod negotiation;
 mod offer;
+#[cfg(feature = "tunnel")]
 mod relay;
 mod run;
 mod system_tables;
 mod tablets;
+#[cfg(feature = "tunnel")]
 mod tunnel;
 mod warm_start;
 
@@ -47,12 +49,19 @@ pub const TARGETS: &[Target] = &[
     tablets::TABLETS,
     cluster::CLUSTER,
     warm_start::WARM_START,
+    #[cfg(feature = "tunnel")]
     tunnel::TUNNEL,
+    #[cfg(feature = "tunnel")]
     tunnel::TUNNEL_PAIR,
+    #[cfg(feature = "tunnel")]
     relay::REQUEST,
+    #[cfg(feature = "tunnel")]
     relay::TARGET,
+    #[cfg(feature = "tunnel")]
     relay::TOKEN,
+    #[cfg(feature = "tunnel")]
     relay::FIRST_BYTES,
+    #[cfg(feature = "tunnel")]
     relay::LOGIN,
 ];
 
