@@ -157,7 +157,7 @@ fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
 }
 
 fn number<T: TryFrom<u64>>(value: &str) -> Option<T> {
-    T::try_from(u64::from(value.parse::<u32>().ok()?)).ok()
+    T::try_from(value.parse::<u64>().ok()?).ok()
 }
 
 fn flag(value: &str) -> Option<bool> {

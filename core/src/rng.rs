@@ -29,30 +29,8 @@ impl SmallRng {
 
     /// A number below `bound`; 0 if `bound` is 0. The bias (at most `bound` / 2^64) is ignored.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
-        high_product(self.next_u64(), bound)
+        ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
-}
-
-/// The upper half of a product of 128 bits.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) const fn high_product(left: u64, right: u64) -> u64 {
-    ((left as u128 * right as u128) >> 64) as u64
-}
-
-/// The same by schoolbook: WASM multiplies 128 bits in a function of the compiler's library, which cannot be
-/// called where functions return several values. The optimiser would call it here too, were nothing hidden from it.
-#[cfg(target_family = "wasm")]
-pub(crate) const fn high_product(left: u64, right: u64) -> u64 {
-    const LOW: u64 = u32::MAX as u64;
-    const fn part(left: u64, right: u64) -> u64 {
-        core::hint::black_box(left).wrapping_mul(right)
-    }
-    let low = part(left & LOW, right & LOW);
-    let middle = part(left >> 32, right & LOW).wrapping_add(low >> 32);
-    let other_middle = part(left & LOW, right >> 32).wrapping_add(middle & LOW);
-    part(left >> 32, right >> 32)
-        .wrapping_add(middle >> 32)
-        .wrapping_add(other_middle >> 32)
 }
 
 /// Scrambles one word: every input bit changes about half of the output bits.

@@ -4,7 +4,7 @@
 //! The multiply-and-fold step below is fast and mixes well under an unknown seed; it is not a
 //! cryptographic function, and no map here is iterated, so its order cannot be observed.
 
-use crate::rng::{high_product, mix};
+use crate::rng::mix;
 use core::hash::{BuildHasher, Hasher};
 
 /// Makes hashers that all start from one seed.
@@ -43,10 +43,13 @@ pub(crate) struct SeededHasher {
 }
 
 impl SeededHasher {
-    /// Both halves of a product make one word.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both halves are folded into one word"
+    )]
     fn fold(&mut self, word: u64) {
-        let word = self.hash ^ word;
-        self.hash = word.wrapping_mul(self.factor) ^ high_product(word, self.factor);
+        let product = u128::from(self.hash ^ word).wrapping_mul(u128::from(self.factor));
+        self.hash = (product as u64) ^ ((product >> 64) as u64);
     }
 }
 

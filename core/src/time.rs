@@ -48,15 +48,13 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Whole microseconds of a duration, saturating. Without 128-bit numbers, which small targets
-/// multiply in a function of its own.
+/// Whole microseconds of a duration, saturating. Wide multiplication is long on small targets.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
-pub(crate) const fn micros(duration: Duration) -> u64 {
-    const SECONDS_MAX: u64 = u64::MAX / 1_000_000 - 1;
-    if duration.as_secs() > SECONDS_MAX {
-        return u64::MAX;
-    }
-    duration.as_secs() * 1_000_000 + duration.subsec_micros() as u64
+const fn micros(duration: Duration) -> u64 {
+    duration
+        .as_secs()
+        .saturating_mul(1_000_000)
+        .saturating_add(duration.subsec_micros() as u64)
 }
 
 /// Wall-clock time in microseconds since the Unix epoch; only client timestamps use it.

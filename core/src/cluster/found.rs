@@ -4,7 +4,6 @@
 //! the column; a node without tokens is a node. Facts: system.local, system.peers and system_schema
 //! of ScyllaDB and Apache Cassandra.
 
-use crate::digits;
 use crate::gather::Gather;
 use crate::sorted::SortedMap;
 use alloc::boxed::Box;
@@ -304,7 +303,10 @@ fn node_row(
         rpc_address: address(rpc),
         broadcast,
         // Other partitioners have tokens that are no 64-bit numbers; such rings are not routed by.
-        tokens: texts(tokens).filter_map(digits::signed).gather().into(),
+        tokens: texts(tokens)
+            .filter_map(|token| token.parse().ok())
+            .gather()
+            .into(),
     })
 }
 

@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use crate::rng::SmallRng;
-use crate::time::{Instant, micros};
+use crate::time::Instant;
 
 /// The back-off of one node or one role.
 #[derive(Clone, Debug)]
@@ -80,13 +80,9 @@ impl Backoff {
 /// The pause after so many failures before: from half of `base * 2^failures` (at most `max`) to
 /// the whole of it.
 fn delay(base: Duration, max: Duration, failures: u32, rng: &mut SmallRng) -> Duration {
-    let (base, exponent) = (micros(base), failures.min(EXPONENT_MAX));
-    let whole = if exponent <= base.leading_zeros() {
-        base << exponent
-    } else {
-        u64::MAX
-    };
-    let whole = whole.min(micros(max));
+    let factor = 1_u64 << failures.min(EXPONENT_MAX);
+    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let whole = micros(base).saturating_mul(factor).min(micros(max));
     let half = whole / 2;
     let jitter = rng.below((whole - half).saturating_add(1));
     Duration::from_micros(half.saturating_add(jitter))

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::routing::{ShardIdx, SourcePorts};
 use crate::target::Endpoint;
-use crate::time::{Instant, micros};
+use crate::time::Instant;
 
 /// Steering towards shards through the shard-aware port.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Blind {
     }
 
     pub(super) fn pause(&mut self, now: Instant) {
-        let pause = Duration::from_micros(micros(BLIND_PAUSE) << self.rounds.min(10));
+        let pause = BLIND_PAUSE.saturating_mul(1 << self.rounds.min(10));
         self.rounds = self.rounds.saturating_add(1);
         self.paused_until = Some(now.saturating_add(pause.min(BLIND_PAUSE_MAX)));
     }

@@ -73,8 +73,7 @@ impl Default for Policy {
 pub(super) const fn is_busier(left: u32, right: u32) -> bool {
     let difference = left.saturating_sub(right) as u64;
     let sum = (left as u64).saturating_add(right as u64);
-    // Neither wraps: both factors are below 2^32, the sum is below 2^33.
-    difference.wrapping_mul(difference) > sum << 2
+    difference.saturating_mul(difference) > sum.saturating_mul(4)
 }
 
 /// How busy nodes are, as seen by this session. Called while planning; must be quick.

@@ -5,7 +5,6 @@
 //! the connection is the truth. Follows ScyllaDB's protocol extension "intranode sharding".
 
 use super::Token;
-use crate::rng::high_product;
 use core::fmt;
 use core::iter::FusedIterator;
 use core::num::NonZeroU16;
@@ -72,7 +71,8 @@ impl ShardMap {
     pub const fn shard_of(self, token: Token) -> ShardIdx {
         let biased = token.value().cast_unsigned() ^ (1 << 63);
         let shifted = biased.wrapping_shl(self.ignore_msb as u32);
-        ShardIdx(high_product(shifted, self.count.get() as u64) as u16)
+        let product = (shifted as u128).wrapping_mul(self.count.get() as u128);
+        ShardIdx((product >> 64) as u16)
     }
 
     /// The shard that the shard-aware listener gives to a client's source port.

@@ -106,21 +106,6 @@ impl Toolchain {
         }
     }
 
-    /// What the compiler knows of a target, as JSON.
-    pub(crate) fn target_description(&self, context: &Context, target: &str) -> Outcome<String> {
-        let rustc = match self {
-            Self::Active => Path::new("rustc"),
-            Self::Debian { rustc, .. } => rustc,
-        };
-        context
-            .run(rustc)
-            .args(["-Zunstable-options", "--print", "target-spec-json"])
-            .args(["--target", target])
-            .env("RUSTC_BOOTSTRAP", "1")
-            .ask()
-            .ok_or_else(|| Failure::new(format!("the compiler describes no target {target}")))
-    }
-
     pub(crate) fn target_dir(&self, context: &Context) -> PathBuf {
         match self {
             Self::Active => context.target_dir.clone(),

@@ -7,7 +7,7 @@
 //! what it is, in a module that is larger; nothing holds that one to the budget.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::command::{Failure, Outcome, Run};
 use crate::context::Context;
@@ -59,13 +59,21 @@ fn package(context: &Context) -> Outcome<Option<Toolchain>> {
     let Some(toolchain) = Toolchain::building_library(context, TARGET)? else {
         return Ok(None);
     };
-    let package = ["--locked", "-p", "messina-wasm", "--profile", "wasm"];
+    let package = [
+        "--locked",
+        "-p",
+        "messina-wasm",
+        "--profile",
+        "wasm",
+        "--target",
+        TARGET,
+    ];
     // Debian's packages hold no clippy.
     if matches!(toolchain, Toolchain::Active) {
         toolchain
             .cargo(context, ["clippy"])
             .args(package)
-            .args(["--target", TARGET, "--", "-D", "warnings"])
+            .args(["--", "-D", "warnings"])
             .run()?;
     }
     // The module of the lite entry first: both have one name.
@@ -101,58 +109,17 @@ fn build(
         .cargo(context, ["build"])
         .args(package)
         .args(features);
-    let is_small = is_small(context, toolchain);
-    let target = if is_small {
+    if is_small(context, toolchain) {
         build = build
-            .arg("--target")
-            .arg(small_target(context, toolchain)?)
-            .args(SMALL_LIBRARY)
-            .env("CARGO_TARGET_WASM32_SMALL_LINKER", "rust-lld")
-            .env("CARGO_TARGET_WASM32_SMALL_RUSTFLAGS", SMALL_CODE)
+            .arg(SMALL_LIBRARY)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", SMALL_CODE)
             // It would take the other's place.
             .env_remove("RUSTFLAGS");
-        SMALL_TARGET
-    } else {
-        build = build.args(["--target", TARGET]);
-        TARGET
-    };
+    }
     build.run()?;
-    let folder = toolchain.target_dir(context).join(target);
-    let module = folder.join("wasm/messina_wasm.wasm");
-    if is_small {
-        check_calls(&module)?;
-    }
-    Ok(module)
+    let folder = toolchain.target_dir(context).join(TARGET);
+    Ok(folder.join("wasm/messina_wasm.wasm"))
 }
-
-/// Writes the description of a target that differs from the usual one in that functions return several values,
-/// where they would write them to memory: a 25th of the module. Every engine of the hosts takes it.
-fn small_target(context: &Context, toolchain: &Toolchain) -> Outcome<PathBuf> {
-    let usual = toolchain.target_description(context, TARGET)?;
-    let several = r#"{"llvm-abiname": "experimental-mv", "features": "+multivalue","#;
-    let folder = toolchain.target_dir(context);
-    let path = folder.join(SMALL_TARGET).with_extension("json");
-    fs::create_dir_all(folder)?;
-    fs::write(&path, usual.replacen('{', several, 1))?;
-    Ok(path)
-}
-
-/// Functions of the compiler's library that return 128 bits do it through memory, their callers expect two values,
-/// and the linker makes such a call a trap: there must be none.
-fn check_calls(module: &Path) -> Outcome {
-    const TRAP: &[u8] = b"signature_mismatch:";
-    let bytes = fs::read(module)?;
-    match bytes.windows(TRAP.len()).position(|part| part == TRAP) {
-        Some(at) => {
-            let name: Vec<u8> = bytes[at..].iter().copied().take(40).collect();
-            let name = String::from_utf8_lossy(&name);
-            Err(Failure::new(format!("the module would trap: {name}")))
-        }
-        None => Ok(()),
-    }
-}
-
-const SMALL_TARGET: &str = "wasm32-small";
 
 fn npm<'a>(context: &'a Context, arguments: &[&str]) -> Run<'a> {
     context
@@ -167,10 +134,7 @@ fn is_small(context: &Context, toolchain: &Toolchain) -> bool {
 }
 
 /// How the library is made, by Debian's compiler.
-const SMALL_LIBRARY: [&str; 2] = [
-    "-Zbuild-std-features=optimize_for_size",
-    "-Zjson-target-spec",
-];
+const SMALL_LIBRARY: &str = "-Zbuild-std-features=optimize_for_size";
 
 /// A panic is a trap: nothing formats its text, so no text is kept. Copies of more than one word are one
 /// instruction, in place of a load and a store for each word.

@@ -99,9 +99,11 @@ impl<'a> RowsContent<'a> {
     /// Joins counts and bytes that were kept apart; fails if the bytes cannot hold that many cells.
     pub fn new(column_count: u32, row_count: u32, bytes: &'a [u8]) -> Result<Self, ParseError> {
         // Every cell is at least its length; a row without columns cannot be told from none.
-        let cells = u64::from(row_count).wrapping_mul(u64::from(column_count.max(1)));
+        let smallest = u64::from(row_count)
+            .saturating_mul(u64::from(column_count.max(1)))
+            .saturating_mul(4);
         let held = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if cells > held / 4 {
+        if smallest > held {
             let count = i32::try_from(row_count).unwrap_or(i32::MAX);
             return Err(Reader::new(bytes).error("row count", ParseErrorKind::BadCount { count }));
         }
