@@ -17,6 +17,7 @@ use messina_core::wire::request::BatchKind;
 use crate::executor::{Executor, Spawned, Task};
 use crate::finished::Finished;
 use crate::input::take_batch;
+use crate::message::{INPUT_KEPT_MAX, LINK_ERRORS};
 use crate::options::RunOptions;
 use crate::outbox::Outbox;
 use crate::route::Route;
@@ -416,20 +417,6 @@ impl rand_core::TryRng for Seed {
         Ok(())
     }
 }
-
-/// Why a link failed, in the order of `LINK_ERRORS` of `js/module.ts`.
-const LINK_ERRORS: [LinkErrorKind; 7] = [
-    LinkErrorKind::Other,
-    LinkErrorKind::Resolve,
-    LinkErrorKind::Refused,
-    LinkErrorKind::Reset,
-    LinkErrorKind::Unreachable,
-    LinkErrorKind::TimedOut,
-    LinkErrorKind::Tls,
-];
-
-/// Input that may stay for the next request; the shell knows it.
-const INPUT_KEPT_MAX: usize = 64 << 10;
 
 /// Polls of one call; if there is more to do, the shell calls again at once.
 const POLLS_MAX: u32 = 100_000;

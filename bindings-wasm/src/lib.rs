@@ -10,6 +10,7 @@
 //! | `boundary` | the exports, the allocator and the panic handler; the only unsafe code, on WASM only |
 //! | `instance` | what the exports do |
 //! | `executor` | the ready queue |
+//! | `lite` | in place of these and what follows: the instance of `messina-cql/lite`, with one connection |
 //! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
 //! | `message` | how requests and outputs are laid out in memory |
 //! | `settings`, `options`, `input`, `values` | what the shell gives |
@@ -29,23 +30,39 @@ extern crate alloc;
 
 #[cfg(target_family = "wasm")]
 mod boundary;
+#[cfg(feature = "full")]
 mod cluster;
+#[cfg(feature = "full")]
 mod executor;
 mod failure;
+#[cfg(feature = "full")]
 mod finished;
+#[cfg(feature = "full")]
 mod input;
+#[cfg(feature = "full")]
 mod instance;
+#[cfg(feature = "full")]
 mod link;
+#[cfg(any(test, not(feature = "full")))]
+mod lite;
 mod message;
 mod options;
 mod outbox;
+#[cfg(feature = "full")]
 mod result;
+#[cfg(feature = "full")]
 mod route;
 mod settings;
 mod slab;
 #[cfg(test)]
+mod testing;
+#[cfg(all(test, feature = "full"))]
 mod tests;
+#[cfg(feature = "full")]
 mod time;
+#[cfg(feature = "full")]
 mod transport;
+#[cfg(feature = "full")]
 mod type_text;
+#[cfg(feature = "full")]
 mod values;

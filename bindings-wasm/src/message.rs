@@ -32,6 +32,8 @@
 //! they end too early; there are at least four bytes for each. Columns are told once for a prepared statement and again when they change:
 //! others that came since mean those told last under its number.
 
+use messina_core::error::LinkErrorKind;
+
 /// What the shell is told. After the word come the words and byte strings named here.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
@@ -49,7 +51,7 @@ pub(crate) enum Effect {
     /// A statement is prepared: request; statement, bits (1 conditional, 2 token aware), columns
     /// of the markers.
     Prepared = 6,
-    /// A statement was run: request; bits ([`ResultBits`](crate::result::ResultBits)), node, shard
+    /// A statement was run: request; bits ([`ResultBits`](ResultBits)), node, shard
     /// or none, statement or none, \[columns\], \[paging state\], \[warnings: number, texts\],
     /// \[trace id: 16 bytes\], \[rows: number, cells\].
     Result = 7,
@@ -60,3 +62,35 @@ pub(crate) enum Effect {
     /// Where a node is, told before it is first named: node; text.
     Node = 9,
 }
+
+/// What a result has; the attempts stand in the lowest byte.
+#[derive(Debug)]
+pub(crate) struct ResultBits;
+
+impl ResultBits {
+    /// Rows came, be it none.
+    pub(crate) const ROWS: u32 = 1 << 8;
+    /// The columns follow; otherwise they are those told last for the statement.
+    pub(crate) const COLUMNS: u32 = 1 << 9;
+    pub(crate) const PAGING: u32 = 1 << 10;
+    pub(crate) const WARNINGS: u32 = 1 << 11;
+    /// It was conditional.
+    pub(crate) const CONDITIONAL: u32 = 1 << 12;
+    /// It was conditional and applied.
+    pub(crate) const APPLIED: u32 = 1 << 13;
+    pub(crate) const TRACED: u32 = 1 << 14;
+}
+
+/// Why a link failed, in the order of `LINK_ERRORS` of `js/module.ts`.
+pub(crate) const LINK_ERRORS: [LinkErrorKind; 7] = [
+    LinkErrorKind::Other,
+    LinkErrorKind::Resolve,
+    LinkErrorKind::Refused,
+    LinkErrorKind::Reset,
+    LinkErrorKind::Unreachable,
+    LinkErrorKind::TimedOut,
+    LinkErrorKind::Tls,
+];
+
+/// Input that may stay for the next request; the shell knows it.
+pub(crate) const INPUT_KEPT_MAX: usize = 64 << 10;

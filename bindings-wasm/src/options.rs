@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+#[cfg(feature = "full")]
 use messina_core::drive::{Batch, Prepared, Statement};
 use messina_core::exec::paging::PagingState;
 use messina_core::wire::{Consistency, SerialConsistency};
@@ -30,6 +31,7 @@ pub(crate) struct Options {
 }
 
 /// Sets what is given on anything that has the setters of statements.
+#[cfg(feature = "full")]
 macro_rules! apply {
     ($options:expr, $statement:expr) => {{
         let (options, mut statement) = ($options, $statement);
@@ -103,6 +105,44 @@ impl RunOptions {
     }
 }
 
+#[cfg(any(test, not(feature = "full")))]
+impl Options {
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.given.timeout()
+    }
+
+    pub(crate) fn page_size(&self) -> Option<i32> {
+        self.given.page_size()
+    }
+
+    pub(crate) fn consistency(&self) -> Option<Consistency> {
+        self.given.consistency()
+    }
+
+    pub(crate) const fn serial_consistency(&self) -> Option<SerialConsistency> {
+        self.given.serial_consistency()
+    }
+
+    pub(crate) const fn is_idempotent(&self) -> bool {
+        self.given.is_idempotent()
+    }
+
+    pub(crate) const fn is_traced(&self) -> bool {
+        self.given.flags & TRACED != 0
+    }
+
+    pub(crate) const fn timestamp(&self) -> Option<i64> {
+        self.timestamp
+    }
+
+    pub(crate) fn paging_state(&self) -> Option<&[u8]> {
+        self.paging_state
+            .as_ref()
+            .map(|state| &state.as_bytes()[..])
+    }
+}
+
+#[cfg(feature = "full")]
 impl Options {
     pub(crate) fn apply_to_statement(self, statement: Statement<'static>) -> Statement<'static> {
         let mut statement = apply!(&self, statement);
@@ -129,7 +169,7 @@ const IDEMPOTENT: u32 = 1;
 const TIMESTAMP: u32 = 2;
 const TRACED: u32 = 4;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "full"))]
 mod tests {
     use super::*;
     use alloc::vec::Vec;

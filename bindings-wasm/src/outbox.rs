@@ -18,6 +18,7 @@ impl Outbox {
     }
 
     /// With room for the time of the next tick in front.
+    #[cfg(feature = "full")]
     pub(crate) fn for_outputs() -> Self {
         let mut outbox = Self::new();
         outbox.put_number(0.0);
@@ -56,6 +57,12 @@ impl Outbox {
         self.fill_word();
     }
 
+    /// Words that were written before.
+    #[cfg(any(test, not(feature = "full")))]
+    pub(crate) fn put_words(&mut self, words: &[u8]) {
+        self.bytes.extend_from_slice(words);
+    }
+
     pub(crate) fn put_text(&mut self, text: &str) {
         self.put_bytes(text.as_bytes());
     }
@@ -73,6 +80,7 @@ impl Outbox {
     }
 
     /// A 64-bit number that must keep all of its bits.
+    #[cfg(feature = "full")]
     pub(crate) fn put_long(&mut self, number: i64) {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
@@ -101,6 +109,7 @@ impl Outbox {
     }
 
     /// Takes bytes in place of those held.
+    #[cfg(feature = "full")]
     pub(crate) fn set(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }

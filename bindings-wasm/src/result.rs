@@ -6,27 +6,9 @@ use messina_core::routing::ShardIdx;
 use messina_core::types::{ColumnSpec, DecodeRow, ResultMetadata, RowError};
 use messina_core::wire::response::RawRow;
 
-use crate::message::Effect;
+use crate::message::{Effect, ResultBits};
 use crate::outbox::{NONE, Outbox, word};
 use crate::type_text::type_text;
-
-/// What a result has; the attempts stand in the lowest byte.
-#[derive(Debug)]
-pub(crate) struct ResultBits;
-
-impl ResultBits {
-    /// Rows came, be it none.
-    pub(crate) const ROWS: u32 = 1 << 8;
-    /// The columns follow; otherwise they are those told last for the statement.
-    pub(crate) const COLUMNS: u32 = 1 << 9;
-    pub(crate) const PAGING: u32 = 1 << 10;
-    pub(crate) const WARNINGS: u32 = 1 << 11;
-    /// It was conditional.
-    pub(crate) const CONDITIONAL: u32 = 1 << 12;
-    /// It was conditional and applied.
-    pub(crate) const APPLIED: u32 = 1 << 13;
-    pub(crate) const TRACED: u32 = 1 << 14;
-}
 
 /// Columns that the shell was told for a statement.
 pub(crate) type ToldColumns = Option<ResultMetadata>;

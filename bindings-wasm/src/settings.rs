@@ -2,13 +2,16 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+#[cfg(feature = "full")]
 use core::num::NonZeroU16;
 use core::time::Duration;
 
 use bytes::Bytes;
 use messina_core::Shared;
 use messina_core::cluster::WarmStart;
-use messina_core::config::{Config, PoolSize, Routing};
+#[cfg(feature = "full")]
+use messina_core::config::PoolSize;
+use messina_core::config::{Config, Routing};
 use messina_core::conn::auth::{Authenticator, PlainAuthenticator};
 use messina_core::conn::framer::FrameLimits;
 use messina_core::drive::{Security, SteeringKind};
@@ -19,6 +22,9 @@ use messina_core::wire::{Consistency, ProtocolVersion, SerialConsistency};
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) config: Config,
+    /// The contact points as they were given, for the small module, which keeps them as texts.
+    #[cfg(any(test, not(feature = "full")))]
+    pub(crate) contact_points: String,
     pub(crate) steering: SteeringKind,
     pub(crate) security: Security,
     /// All links go through one tunnel.
@@ -44,13 +50,15 @@ pub(crate) struct Settings {
 /// | `tls` | whether the links are encrypted, which decides the shard-aware port |
 /// | `warmStart` | the bytes that an earlier session saved |
 pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
-    let mut config = Config::server();
+    let mut config = defaults();
     // Bytes come in chunks of the shell's choosing; a buffer is only needed for parts of frames.
     config.limits.read_chunk = READ_CHUNK;
     config.routing = Routing::Single;
     config.early_requests = true;
     let mut settings = Settings {
         config,
+        #[cfg(any(test, not(feature = "full")))]
+        contact_points: String::new(),
         steering: SteeringKind::None,
         security: Security::Plain,
         has_tunnel: false,
@@ -81,29 +89,38 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     Ok(settings)
 }
 
+/// What core sets. Not twice: it is long.
+#[inline(never)]
+pub(crate) fn defaults() -> Config {
+    Config::server()
+}
+
 impl Settings {
     /// `None` if there is no such setting, or it cannot have this value.
     fn set(&mut self, name: &str, value: &str) -> Result<Option<()>, Error> {
+        #[cfg(any(test, not(feature = "full")))]
+        if name == "contactPoints" {
+            self.contact_points = String::from(value);
+        }
         let config = &mut self.config;
         let (timeouts, limits) = (&mut config.timeouts, &mut config.limits);
         let connection = &mut limits.connection;
         let some_text = || Some(value.into());
         let done = match name {
+            #[cfg(not(feature = "full"))]
+            "contactPoints" => Some(()),
+            #[cfg(feature = "full")]
             "contactPoints" => return config.add_contact_points(value).map(Some),
             "keyspace" => put(&mut config.keyspace, some_text().map(Some)),
             "applicationName" => put(&mut config.application_name, some_text().map(Some)),
             "applicationVersion" => put(&mut config.application_version, some_text().map(Some)),
             "serverName" => put(&mut config.server_name, Some(Some(value.into()))),
-            "localDataCenter" => put(&mut config.policy.preferred_dc, Some(Some(value.into()))),
-            "localRack" => put(&mut config.policy.preferred_rack, Some(Some(value.into()))),
-            "failover" => put(&mut config.policy.dc_failover, flag(value)),
             "connectTimeout" => put(&mut timeouts.connect, millis(value)),
             "requestTimeout" => put(&mut timeouts.request, millis(value)),
             "controlTimeout" => put(&mut timeouts.control, millis(value)),
             "closeTimeout" => put(&mut timeouts.close, millis(value)),
             "reconnectBase" => put(&mut timeouts.reconnect_base, millis(value)),
             "reconnectMax" => put(&mut timeouts.reconnect_max, millis(value)),
-            "refreshInterval" => put(&mut timeouts.refresh_interval, millis(value)),
             "heartbeatInterval" => put(&mut connection.heartbeat_interval, millis(value)),
             "heartbeatTimeout" => put(&mut connection.heartbeat_timeout, millis(value)),
             "inFlight" => put(&mut connection.in_flight, number(value)),
@@ -113,8 +130,6 @@ impl Settings {
                 let frame = number(value).map(|max| FrameLimits::new(max, 0));
                 put(&mut limits.frame, frame)
             }
-            "tabletBytes" => put(&mut limits.tablet_bytes, number(value)),
-            "statements" => put(&mut limits.prepared_statements, number(value)),
             "consistency" => put(&mut config.consistency, Consistency::from_name(value)),
             "serialConsistency" => {
                 let level = SerialConsistency::from_name(value);
@@ -127,11 +142,6 @@ impl Settings {
             "protocol" => put(&mut config.protocol, version(value)),
             "timestamps" => put(&mut config.client_timestamps, flag(value)),
             "earlyRequests" => put(&mut config.early_requests, flag(value)),
-            "shardAware" => put(&mut config.pool.shard_aware, flag(value)),
-            "shardAwarePort" => put(&mut config.pool.shard_aware_port, flag(value)),
-            "lazyShards" => put(&mut config.pool.lazy_shards, flag(value)),
-            "connectionsPerShard" => put(&mut config.pool.size, some(value, PoolSize::PerShard)),
-            "connectionsPerNode" => put(&mut config.pool.size, some(value, PoolSize::PerHost)),
             "routing" => put(&mut config.routing, routing(value)),
             "steering" => put(&mut self.steering, steering(value)),
             "relay" => {
@@ -145,9 +155,48 @@ impl Settings {
                 });
                 put(&mut self.security, security)
             }
-            _ => None,
+            _ => self.set_of_topology(name, value),
         };
         Ok(done)
+    }
+
+    /// The same for what only a session with topology looks at.
+    #[cfg(feature = "full")]
+    fn set_of_topology(&mut self, name: &str, value: &str) -> Option<()> {
+        let config = &mut self.config;
+        match name {
+            "localDataCenter" => put(&mut config.policy.preferred_dc, Some(Some(value.into()))),
+            "localRack" => put(&mut config.policy.preferred_rack, Some(Some(value.into()))),
+            "failover" => put(&mut config.policy.dc_failover, flag(value)),
+            "refreshInterval" => put(&mut config.timeouts.refresh_interval, millis(value)),
+            "tabletBytes" => put(&mut config.limits.tablet_bytes, number(value)),
+            "statements" => put(&mut config.limits.prepared_statements, number(value)),
+            "shardAware" => put(&mut config.pool.shard_aware, flag(value)),
+            "shardAwarePort" => put(&mut config.pool.shard_aware_port, flag(value)),
+            "lazyShards" => put(&mut config.pool.lazy_shards, flag(value)),
+            "connectionsPerShard" => put(&mut config.pool.size, some(value, PoolSize::PerShard)),
+            "connectionsPerNode" => put(&mut config.pool.size, some(value, PoolSize::PerHost)),
+            _ => None,
+        }
+    }
+
+    /// One connection looks at none of it.
+    #[cfg(not(feature = "full"))]
+    fn set_of_topology(&mut self, name: &str, _: &str) -> Option<()> {
+        const NAMES: [&str; 11] = [
+            "localDataCenter",
+            "localRack",
+            "failover",
+            "refreshInterval",
+            "tabletBytes",
+            "statements",
+            "shardAware",
+            "shardAwarePort",
+            "lazyShards",
+            "connectionsPerShard",
+            "connectionsPerNode",
+        ];
+        NAMES.contains(&name).then_some(())
     }
 }
 
@@ -172,6 +221,7 @@ fn millis(value: &str) -> Option<Duration> {
     number(value).map(Duration::from_millis)
 }
 
+#[cfg(feature = "full")]
 fn some(value: &str, make: fn(NonZeroU16) -> PoolSize) -> Option<PoolSize> {
     number(value).and_then(NonZeroU16::new).map(make)
 }

@@ -50,6 +50,7 @@ impl<T> Slab<T> {
         self.entries.get_mut(place(number))?.as_mut()
     }
 
+    #[cfg(any(test, feature = "full"))]
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         (0..)
             .zip(&mut self.entries)

@@ -1,387 +1,25 @@
-//! The whole module on the host, against a simulated cluster: what the shell says and is told.
+//! The instances on the host, against a simulated cluster.
 
-use core::net::SocketAddr;
-use std::collections::BTreeMap;
 use std::string::String;
 use std::vec::Vec;
 
-use messina_sim::node::{Cluster, ConnectionId, CqlError, Credentials, Listener, Options};
+use messina_sim::node::{CqlError, Credentials, Options};
 
 use crate::instance::Instance;
+use crate::lite;
+use crate::message::ResultBits;
 use crate::options::RunOptions;
 use crate::outbox::NONE;
-use crate::result::ResultBits;
-
-/// Reads what the module tells, as `js/module.ts` does.
-struct Reader(Vec<u8>, usize);
-
-impl Reader {
-    fn take(&mut self, len: usize) -> &[u8] {
-        let at = self.1;
-        self.1 += len.next_multiple_of(4);
-        &self.0[at..at + len]
-    }
-
-    fn word(&mut self) -> u32 {
-        assert_eq!(self.1 % 4, 0, "words are aligned");
-        u32::from_le_bytes(self.take(4).try_into().unwrap())
-    }
-
-    fn maybe(&mut self) -> Option<u32> {
-        Some(self.word()).filter(|word| *word != NONE)
-    }
-
-    fn number(&mut self) -> f64 {
-        f64::from_le_bytes(self.take(8).try_into().unwrap())
-    }
-
-    fn long(&mut self) -> i64 {
-        i64::from_le_bytes(self.take(8).try_into().unwrap())
-    }
-
-    fn bytes(&mut self) -> Vec<u8> {
-        let len = self.word() as usize;
-        self.take(len).to_vec()
-    }
-
-    fn text(&mut self) -> String {
-        String::from_utf8(self.bytes()).unwrap()
-    }
-
-    fn list<T>(&mut self, read: impl Fn(&mut Self) -> T) -> Vec<T> {
-        (0..self.word()).map(|_| read(self)).collect()
-    }
-
-    fn columns(&mut self) -> Vec<(String, String)> {
-        self.list(|reader| (reader.text(), reader.text()))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.1 == self.0.len()
-    }
-}
-
-/// How a request ended.
-#[derive(Clone, Debug, PartialEq)]
-enum Ended {
-    Done,
-    Prepared {
-        number: u32,
-        bits: u32,
-        markers: Vec<(String, String)>,
-    },
-    Result(Told),
-    Failed {
-        kind: String,
-        code: u32,
-        bits: u32,
-        host: Option<String>,
-        attempts: u32,
-        message: String,
-        facts: Vec<(String, String)>,
-    },
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Told {
-    bits: u32,
-    host: String,
-    shard: Option<u32>,
-    columns: Option<Vec<(String, String)>>,
-    paging_state: Vec<u8>,
-    warnings: Vec<String>,
-    rows: u32,
-    /// Of all rows, in order.
-    cells: Vec<Option<Vec<u8>>>,
-}
-
-impl Told {
-    fn has(&self, bit: u32) -> bool {
-        self.bits & bit != 0
-    }
-}
-
-/// A shell whose sockets lead into a simulated cluster.
-struct Shell {
-    instance: Instance,
-    cluster: Cluster,
-    links: BTreeMap<u32, ConnectionId>,
-    nodes: BTreeMap<u32, String>,
-    ended: BTreeMap<u32, Ended>,
-    /// Host, wished shard and number of shards of each link.
-    asked: Vec<(String, Option<u32>, u32)>,
-    now: f64,
-}
-
-impl Shell {
-    fn new(options: Options) -> Self {
-        Self {
-            instance: Instance::new(),
-            cluster: Cluster::new(options),
-            links: BTreeMap::new(),
-            nodes: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            asked: Vec::new(),
-            now: 1.0,
-        }
-    }
-
-    /// A session with these settings; how the start ended.
-    fn start(&mut self, settings: &[(&str, &[u8])]) -> Ended {
-        let input: Vec<u8> = settings
-            .iter()
-            .flat_map(|(name, value)| [name.as_bytes(), value])
-            .flat_map(|part| {
-                let len = u32::try_from(part.len()).unwrap().to_le_bytes();
-                [&len[..], part].concat()
-            })
-            .collect();
-        let len = self.input(&input);
-        let request = self.instance.start(len, 7);
-        self.end_of(request)
-    }
-
-    fn input(&mut self, bytes: &[u8]) -> usize {
-        self.instance.tick(self.now, 1e12);
-        let room = self.instance.input(bytes.len());
-        room[..bytes.len()].copy_from_slice(bytes);
-        bytes.len()
-    }
-
-    /// Runs until a request has ended, for a minute at most.
-    fn end_of(&mut self, request: u32) -> Ended {
-        for _ in 0..6_000 {
-            self.turn();
-            if let Some(ended) = self.ended.remove(&request) {
-                return ended;
-            }
-            self.now += 10.0;
-            self.instance.tick(self.now, 1e12);
-        }
-        panic!("request {request} never ends");
-    }
-
-    fn turn(&mut self) {
-        for _ in 0..100 {
-            let told = self.instance.outputs().to_vec();
-            assert_eq!(told.len(), self.instance.outputs_len());
-            let mut reader = Reader(told, 0);
-            reader.number();
-            let is_quiet = reader.is_empty();
-            while !reader.is_empty() {
-                self.carry_out(&mut reader);
-            }
-            let micros = (self.now * 1000.0) as i64;
-            let open: Vec<_> = self.links.iter().map(|(&link, &id)| (link, id)).collect();
-            let mut has_fed = false;
-            for (link, id) in open {
-                let bytes = self.cluster.take_output(id, micros);
-                if !bytes.is_empty() {
-                    self.instance.tick(self.now, 1e12);
-                    let room = self.instance.incoming(bytes.len());
-                    room.copy_from_slice(&bytes);
-                    self.instance.feed(link);
-                    has_fed = true;
-                }
-                if self.cluster.is_closed(id) {
-                    self.cluster.disconnect(id);
-                    self.instance.handle_closed(link);
-                    has_fed = true;
-                }
-            }
-            if is_quiet && !has_fed {
-                return;
-            }
-        }
-    }
-
-    fn carry_out(&mut self, reader: &mut Reader) {
-        let (what, number) = (reader.word(), reader.word());
-        let micros = (self.now * 1000.0) as i64;
-        let ended = match what {
-            1 => {
-                let (host, port) = (reader.text(), reader.word());
-                let (shard, of, source) = (reader.maybe(), reader.word(), reader.word());
-                self.asked.push((host.clone(), shard, of));
-                assert_eq!(source, 0, "no port was to be bound");
-                let wished = shard.map_or(0, |shard| 40_000 / of * of + shard);
-                let peer = SocketAddr::new([127, 0, 0, 9].into(), u16::try_from(wished).unwrap());
-                let options = self.cluster.options();
-                let node = (0..options.nodes.len())
-                    .find(|node| options.address(*node).to_string() == host);
-                let listener = match u32::from(options.port) == port {
-                    true => Listener::Regular,
-                    false => Listener::ShardAware,
-                };
-                match node.and_then(|node| self.cluster.accept(node, listener, peer, micros)) {
-                    Some(id) => {
-                        self.links.insert(number, id);
-                        self.instance.handle_opened(number);
-                    }
-                    None => self.instance.handle_failed(number, 2),
-                }
-                return;
-            }
-            2 => {
-                let bytes = reader.bytes();
-                if let Some(id) = self.links.get(&number) {
-                    self.cluster.feed(*id, &bytes, micros);
-                }
-                self.instance.handle_sent(number, bytes.len());
-                return;
-            }
-            3 | 4 => {
-                if let Some(id) = self.links.remove(&number) {
-                    self.cluster.disconnect(id);
-                }
-                return;
-            }
-            5 => Ended::Done,
-            6 => Ended::Prepared {
-                number: reader.word(),
-                bits: reader.word(),
-                markers: reader.columns(),
-            },
-            7 => Ended::Result(self.result(reader)),
-            8 => self.failure(reader),
-            9 => {
-                self.nodes.insert(number, reader.text());
-                return;
-            }
-            _ => panic!("output {what}"),
-        };
-        assert_eq!(self.ended.insert(number, ended), None, "ended twice");
-    }
-
-    fn result(&self, reader: &mut Reader) -> Told {
-        let bits = reader.word();
-        let mut told = Told {
-            bits,
-            host: self.nodes[&reader.word()].clone(),
-            shard: reader.maybe(),
-            ..Told::default()
-        };
-        reader.maybe();
-        told.columns = told.has(ResultBits::COLUMNS).then(|| reader.columns());
-        if told.has(ResultBits::PAGING) {
-            told.paging_state = reader.bytes();
-        }
-        if told.has(ResultBits::WARNINGS) {
-            told.warnings = reader.list(Reader::text);
-        }
-        if told.has(ResultBits::TRACED) {
-            assert_eq!(reader.bytes().len(), 16);
-        }
-        if told.has(ResultBits::ROWS) {
-            told.rows = reader.word();
-            let cells = reader.bytes();
-            let mut rest = &cells[..];
-            while let Some((len, after)) = rest.split_first_chunk() {
-                let len = usize::try_from(i32::from_be_bytes(*len)).ok();
-                let (cell, after) = after.split_at(len.unwrap_or_default());
-                told.cells.push(len.map(|_| cell.to_vec()));
-                rest = after;
-            }
-        }
-        told
-    }
-
-    fn failure(&self, reader: &mut Reader) -> Ended {
-        let (kind, code, bits) = (reader.text(), reader.word(), reader.word());
-        let host = reader.maybe().map(|node| self.nodes[&node].clone());
-        reader.maybe();
-        let (attempts, message) = (reader.word(), reader.text());
-        let facts = reader.list(|reader| {
-            let (name, tag) = (reader.text(), reader.word());
-            let value = match tag {
-                0 => reader.word().cast_signed().to_string(),
-                1 => reader.text(),
-                _ => (reader.word() == 1).to_string(),
-            };
-            (name, value)
-        });
-        Ended::Failed {
-            kind,
-            code,
-            bits,
-            host,
-            attempts,
-            message,
-            facts,
-        }
-    }
-
-    fn query(&mut self, text: &str) -> Ended {
-        let len = self.input(text.as_bytes());
-        let request = self.instance.query(len, RunOptions::default());
-        self.end_of(request)
-    }
-
-    fn rows(&mut self, text: &str) -> Told {
-        match self.query(text) {
-            Ended::Result(told) => told,
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    fn prepare(&mut self, text: &str) -> u32 {
-        let len = self.input(text.as_bytes());
-        let request = self.instance.prepare(len);
-        match self.end_of(request) {
-            Ended::Prepared { number, .. } => number,
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    fn execute(&mut self, statement: u32, values: &[Option<&[u8]>], options: RunOptions) -> Ended {
-        let len = self.input(&encoded(values));
-        let count = u16::try_from(values.len()).unwrap();
-        let request = self.instance.execute(len, statement, count, options);
-        self.end_of(request)
-    }
-}
-
-fn encoded(values: &[Option<&[u8]>]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for value in values {
-        let len = value.map_or(-1, |value| i32::try_from(value.len()).unwrap());
-        bytes.extend(len.to_be_bytes());
-        bytes.extend(value.unwrap_or_default());
-    }
-    bytes
-}
-
-/// One statement of a batch.
-fn part(statement: u32, count: u32, bytes: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(bytes.len()).unwrap();
-    let mut part: Vec<u8> = [statement, count, len]
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
-    part.extend(bytes);
-    part.resize(part.len().next_multiple_of(4), 0);
-    part
-}
-
-/// A session on three nodes of two shards, with a table.
-fn begun(routing: &str) -> Shell {
-    let mut shell = Shell::new(Options::uniform(3, 2));
-    let contact = shell.cluster.options().address(0).to_string();
-    let settings = [
-        ("contactPoints", contact.as_bytes()),
-        ("routing", routing.as_bytes()),
-        ("relay", b"cql"),
-        ("consistency", b"ONE"),
-    ];
-    assert_eq!(shell.start(&settings), Ended::Done);
-    shell.rows("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3} AND tablets = {'initial': 8}");
-    shell.rows("CREATE TABLE ks.t (k int PRIMARY KEY, v text)");
-    shell
-}
+use crate::testing::{Ended, Module, Reader, Shell, begun, encoded, part};
 
 #[test]
 fn columns_are_told_once_and_cells_stand_where_the_table_says() {
-    let mut shell = begun("single");
+    check_columns::<Instance>();
+    check_columns::<lite::Instance>();
+}
+
+fn check_columns<M: Module>() {
+    let mut shell = begun::<M>("single");
     assert_eq!(shell.asked.len(), 1, "one connection");
     let insert = shell.prepare("INSERT INTO ks.t (k, v) VALUES (?, ?)");
     let select = shell.prepare("SELECT v, k FROM ks.t WHERE k = ?");
@@ -430,7 +68,12 @@ fn columns_are_told_once_and_cells_stand_where_the_table_says() {
 
 #[test]
 fn pages_conditions_warnings_and_traces_are_told() {
-    let mut shell = begun("single");
+    check_pages::<Instance>();
+    check_pages::<lite::Instance>();
+}
+
+fn check_pages<M: Module>() {
+    let mut shell = begun::<M>("single");
     let insert = shell.prepare("INSERT INTO ks.t (k, v) VALUES (?, 'x') IF NOT EXISTS");
     for applied in [ResultBits::APPLIED, 0] {
         let key = 1_i32.to_be_bytes();
@@ -480,7 +123,12 @@ fn pages_conditions_warnings_and_traces_are_told() {
 
 #[test]
 fn failures_tell_what_the_server_said() {
-    let mut shell = begun("single");
+    check_failures::<Instance>();
+    check_failures::<lite::Instance>();
+}
+
+fn check_failures<M: Module>() {
+    let mut shell = begun::<M>("single");
     let Ended::Failed {
         kind, code, host, ..
     } = shell.query("SELEC")
@@ -548,7 +196,12 @@ fn failures_tell_what_the_server_said() {
 
 #[test]
 fn batches_hold_texts_and_statements() {
-    let mut shell = begun("single");
+    check_batches::<Instance>();
+    check_batches::<lite::Instance>();
+}
+
+fn check_batches<M: Module>() {
+    let mut shell = begun::<M>("single");
     let insert = shell.prepare("INSERT INTO ks.t (k, v) VALUES (?, ?)");
     let key = 1_i32.to_be_bytes();
     let values = encoded(&[Some(&key), Some(b"a")]);
@@ -583,7 +236,7 @@ fn batches_hold_texts_and_statements() {
 
 #[test]
 fn the_picture_shows_nodes_tablets_and_where_requests_went() {
-    let mut shell = begun("full");
+    let mut shell = begun::<Instance>("full");
     let insert = shell.prepare("INSERT INTO ks.t (k, v) VALUES (?, 'x')");
     for _ in 0..2 {
         for key in 0..32_i32 {
@@ -651,11 +304,11 @@ fn the_picture_shows_nodes_tablets_and_where_requests_went() {
 
 #[test]
 fn what_is_saved_begins_the_next_session() {
-    let mut shell = begun("single");
+    let mut shell = begun::<Instance>("single");
     shell.prepare("SELECT v FROM ks.t WHERE k = ?");
     let blob = shell.instance.warm_start(4096).to_vec();
     assert!(!blob.is_empty() && shell.instance.warm_start(8).is_empty());
-    let mut next = Shell::new(Options::uniform(3, 2));
+    let mut next = Shell::<Instance>::new(Options::uniform(3, 2));
     core::mem::swap(&mut next.cluster, &mut shell.cluster);
     next.cluster.reset_stats();
     let contact = next.cluster.options().address(0).to_string();
@@ -667,6 +320,11 @@ fn what_is_saved_begins_the_next_session() {
 
 #[test]
 fn a_wrong_password_is_told_by_the_first_request_or_the_start() {
+    check_passwords::<Instance>();
+    check_passwords::<lite::Instance>();
+}
+
+fn check_passwords<M: Module>() {
     let mut options = Options::uniform(1, 1);
     options.auth = Some(Credentials::new("alice", "secret"));
     for (password, early, is_told_at_start) in [
@@ -674,7 +332,7 @@ fn a_wrong_password_is_told_by_the_first_request_or_the_start() {
         ("wrong", "true", false),
         ("wrong", "false", true),
     ] {
-        let mut shell = Shell::new(options.clone());
+        let mut shell = Shell::<M>::new(options.clone());
         let contact = shell.cluster.options().address(0).to_string();
         let settings = [
             ("contactPoints", contact.as_bytes()),
@@ -699,7 +357,7 @@ fn a_wrong_password_is_told_by_the_first_request_or_the_start() {
 
 #[test]
 fn closing_ends_the_session_and_cancelling_a_request() {
-    let mut shell = begun("full");
+    let mut shell = begun::<Instance>("full");
     let len = shell.input(b"SELECT k FROM ks.t");
     let given_up = shell.instance.query(len, RunOptions::default());
     shell.instance.cancel(given_up);

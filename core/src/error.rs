@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 
 use crate::sync::Shared;
@@ -247,9 +248,33 @@ enum Detail {
     Text(String),
     Encode(EncodeError),
     Parse(ParseError),
-    Bind(BindError),
-    Row(RowError),
+    Value(Shared<dyn ValueError>),
     History(Vec<Error>),
+}
+
+/// What is wrong with a value. Behind a table, so that a build that decodes and binds no values has
+/// no code that tells of types; with little in it, since all of it is in every other build.
+trait ValueError: fmt::Display + Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: fmt::Display + Any + Send + Sync> ValueError for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for dyn ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The same if it says the same.
+impl PartialEq for dyn ValueError {
+    fn eq(&self, other: &Self) -> bool {
+        alloc::format!("{self}") == alloc::format!("{other}")
+    }
 }
 
 impl Error {
@@ -270,6 +295,11 @@ impl Error {
     #[inline(never)]
     fn detailed(kind: ErrorKind, detail: Detail) -> Self {
         Self::full(kind, Some(Shared::new(detail)))
+    }
+
+    fn of_value(kind: ErrorKind, error: impl ValueError) -> Self {
+        let boxed: Box<dyn ValueError> = Box::new(error);
+        Self::detailed(kind, Detail::Value(Shared::from(boxed)))
     }
 
     fn full(kind: ErrorKind, detail: Option<Shared<Detail>>) -> Self {
@@ -297,14 +327,14 @@ impl Error {
     #[cold]
     #[inline(never)]
     pub fn bind(error: BindError) -> Self {
-        Self::detailed(ErrorKind::Encode(EncodeFailure::Value), Detail::Bind(error))
+        Self::of_value(ErrorKind::Encode(EncodeFailure::Value), error)
     }
 
     /// A row that cannot be decoded.
     #[cold]
     #[inline(never)]
     pub fn row(error: RowError) -> Self {
-        Self::detailed(ErrorKind::Decode(DecodeFailure::Value), Detail::Row(error))
+        Self::of_value(ErrorKind::Decode(DecodeFailure::Value), error)
     }
 
     /// A broken invariant of this crate.
@@ -359,7 +389,7 @@ impl Error {
     /// The value that could not be bound, for [`EncodeFailure::Value`].
     pub fn bind_error(&self) -> Option<&BindError> {
         match self.detail() {
-            Some(Detail::Bind(error)) => Some(error),
+            Some(Detail::Value(error)) => error.as_any().downcast_ref(),
             _ => None,
         }
     }
@@ -383,7 +413,7 @@ impl Error {
     /// The row that could not be decoded, for [`DecodeFailure::Value`].
     pub fn row_error(&self) -> Option<&RowError> {
         match self.detail() {
-            Some(Detail::Row(error)) => Some(error),
+            Some(Detail::Value(error)) => error.as_any().downcast_ref(),
             _ => None,
         }
     }
@@ -556,8 +586,7 @@ impl fmt::Display for Error {
             (_, Some(Detail::Server(error))) => error.fmt(f),
             (_, Some(Detail::Encode(error))) => error.fmt(f),
             (_, Some(Detail::Parse(error))) => error.fmt(f),
-            (_, Some(Detail::Bind(error))) => error.fmt(f),
-            (_, Some(Detail::Row(error))) => error.fmt(f),
+            (_, Some(Detail::Value(error))) => error.fmt(f),
             (ErrorKind::Unreachable, Some(Detail::History(causes))) => {
                 f.write_str("no node could be reached")?;
                 for (index, cause) in causes.iter().enumerate() {

@@ -616,7 +616,7 @@ impl<S: Default> Connection<S> {
 }
 
 /// Whether a node refused a request because its login is not over yet.
-pub(crate) fn is_too_early(error: &Error) -> bool {
+pub fn is_too_early(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::Server(ErrorCode::Protocol | ErrorCode::Unauthorized)

@@ -167,8 +167,8 @@ impl Negotiation {
         })
     }
 
-    /// The same in place; of no use any more after an error or the end.
-    pub(crate) fn advance(
+    /// The same in place: what is agreed, once it is all. Of no use any more after an error or the end.
+    pub fn advance(
         &mut self,
         header: &FrameHeader,
         body: &[u8],
@@ -218,7 +218,7 @@ impl Negotiation {
     }
 
     /// What is agreed, if requests may be sent beside the one that is under way.
-    pub(crate) fn early(&self) -> Option<Agreed> {
+    pub fn early(&self) -> Option<Agreed> {
         let may_come = match self.expected {
             Expected::AuthSuccess => !self.is_challenged,
             // Behind the answer to an OPTIONS that went together with STARTUP the next one is near.
@@ -432,7 +432,7 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
 }
 
 /// Where the handshake goes on when requests are under way beside it; never given to a request.
-pub(crate) const HANDSHAKE_STREAM: i16 = 0;
+pub const HANDSHAKE_STREAM: i16 = 0;
 
 /// Longest body of a handshake, after it was compressed.
 const INFLATED_MAX: u32 = 1 << 20;

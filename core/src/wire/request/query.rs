@@ -88,7 +88,8 @@ impl QueryParameters<'_> {
         .fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    pub(super) fn put<S: Sink + ?Sized>(
+    /// Writes them as they stand in QUERY and EXECUTE.
+    pub fn put<S: Sink + ?Sized>(
         &self,
         version: ProtocolVersion,
         sink: &mut S,

@@ -47,6 +47,12 @@ impl<'a> Columns<'a> {
         })
     }
 
+    /// The columns as they came, without the table in front of them that all may share.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The columns in order.
     #[must_use]
     pub const fn iter(&self) -> ColumnsIter<'a> {
