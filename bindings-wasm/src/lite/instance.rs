@@ -14,6 +14,9 @@ use crate::options::{Options, RunOptions};
 use crate::outbox::Outbox;
 use crate::settings;
 
+/// Writes a request from the input, behind its options, with the time that it would have.
+type Write<'a> = dyn Fn(&Session, &[u8], &Options, Option<i64>) -> Result<Written, Error> + 'a;
+
 /// A session, and the buffers between it and the shell.
 #[derive(Debug)]
 pub(crate) struct Instance {
@@ -70,7 +73,7 @@ impl Instance {
 
     /// Runs the text in the input, without values.
     pub(crate) fn query(&mut self, len: usize, options: RunOptions) -> u32 {
-        self.run(len, options, |session, text, options, timestamp| {
+        self.run(len, options, &|session, text, options, timestamp| {
             request::query(text, options, &session.config, timestamp)
         })
     }
@@ -83,7 +86,7 @@ impl Instance {
         count: u16,
         options: RunOptions,
     ) -> u32 {
-        self.run(len, options, |session, values, options, timestamp| {
+        self.run(len, options, &|session, values, options, timestamp| {
             let statement = request::statement(&session.statements, number)?.clone();
             let values = (count, values);
             request::execute(
@@ -104,18 +107,15 @@ impl Instance {
             1 => BatchKind::Unlogged,
             _ => BatchKind::Counter,
         };
-        self.run(len, options, |session, input, options, timestamp| {
+        self.run(len, options, &|session, input, options, timestamp| {
             let held = &session.statements;
             request::batch(kind, input, held, options, &session.config, timestamp)
         })
     }
 
-    fn run(
-        &mut self,
-        len: usize,
-        options: RunOptions,
-        write: impl FnOnce(&Session, &[u8], &Options, Option<i64>) -> Result<Written, Error>,
-    ) -> u32 {
+    /// One function for all three.
+    #[inline(never)]
+    fn run(&mut self, len: usize, options: RunOptions, write: &Write<'_>) -> u32 {
         let mut input = self.take_input(len);
         let options = options.take(&mut input);
         let timestamp = options.timestamp().or_else(|| self.session.timestamp());
