@@ -3,14 +3,15 @@
 //!
 //! `cargo bench -p messina-relay --bench latency` prints microseconds for each size, median and 99th
 //! percentile, and the ratio of the medians; `-- 4000` sets the round trips of one turn.
-//! Each of client, pipe, relay and node is a thread with a runtime of its own.
+//! Each of client, pipe, relay and node is a thread with a runtime of its own. `-- --serve` runs no client: it
+//! prints where node, pipe and relay are, and ends with its standard input (`bindings-wasm/bench/relay.mjs`).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -44,6 +45,15 @@ fn main() {
         told.send(relay.local_addr().unwrap()).unwrap();
         relay.run(core::future::pending()).await;
     });
+    if std::env::args().any(|argument| argument == "--serve") {
+        let mut out = std::io::stdout();
+        let line =
+            format!(r#"{{"node":"{node}","pipe":"ws://{pipe}/","relay":"ws://{relay}/cql"}}"#);
+        writeln!(out, "{line}").unwrap();
+        out.flush().unwrap();
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        return;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
