@@ -254,13 +254,16 @@ enum Detail {
 
 /// What is wrong with a value. Behind a table, so that a build that decodes and binds no values has
 /// no code that tells of types; with little in it, since all of it is in every other build.
-trait ValueError: fmt::Display + Any + Send + Sync {
-    fn as_any(&self) -> &dyn Any;
-}
+trait ValueError: fmt::Display + Any + Send + Sync {}
 
-impl<T: fmt::Display + Any + Send + Sync> ValueError for T {
-    fn as_any(&self) -> &dyn Any {
-        self
+impl ValueError for BindError {}
+
+impl ValueError for RowError {}
+
+impl dyn ValueError {
+    fn as_type<T: 'static>(&self) -> Option<&T> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
     }
 }
 
@@ -389,7 +392,7 @@ impl Error {
     /// The value that could not be bound, for [`EncodeFailure::Value`].
     pub fn bind_error(&self) -> Option<&BindError> {
         match self.detail() {
-            Some(Detail::Value(error)) => error.as_any().downcast_ref(),
+            Some(Detail::Value(error)) => error.as_type(),
             _ => None,
         }
     }
@@ -413,7 +416,7 @@ impl Error {
     /// The row that could not be decoded, for [`DecodeFailure::Value`].
     pub fn row_error(&self) -> Option<&RowError> {
         match self.detail() {
-            Some(Detail::Value(error)) => error.as_any().downcast_ref(),
+            Some(Detail::Value(error)) => error.as_type(),
             _ => None,
         }
     }
