@@ -186,7 +186,7 @@ impl Task {
             }
         }
         self.cell
-            .close(&LinkError::new(LinkErrorKind::ClosedByUs).into(), 0);
+            .close(&LinkError::new(LinkErrorKind::ClosedByUs).into(), 0, false);
     }
 
     /// Takes the output and sends every request back as its own answer, if it answers.
