@@ -1,44 +1,74 @@
-//! Statements of a batch as the shell writes them.
+//! What the shell writes before its calls, and how words and byte strings are read from it.
 
-use messina_core::drive::Batch;
+use alloc::vec::Vec;
+
+use bytes::BytesMut;
 use messina_core::error::Error;
 use messina_core::wire::request::BatchKind;
 
-use crate::finished::Finished;
-use crate::outbox::NONE;
+use crate::message::INPUT_KEPT_MAX;
 use crate::settings::broken_input;
-use crate::values::BoundValues;
 
-/// Reads a batch; see [`message`](crate::message) for how it is laid out.
-pub(crate) fn take_batch(
-    kind: BatchKind,
-    mut input: &[u8],
-    finished: &Finished,
-) -> Result<Batch, Error> {
-    let mut batch = Batch::new(kind);
-    while !input.is_empty() {
-        let statement = take_word(&mut input)?;
-        let count = u16::try_from(take_word(&mut input)?).map_err(|_| broken_input())?;
-        let bytes = take_bytes(&mut input)?;
-        if statement == NONE {
-            let text = core::str::from_utf8(bytes).map_err(|_| broken_input())?;
-            batch.push_text(text)?;
-        } else {
-            let prepared = finished.statement(statement)?;
-            batch.push(&prepared, BoundValues { count, bytes })?;
-        }
-    }
-    Ok(batch)
+/// The memory that the shell writes to.
+#[derive(Debug)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    incoming: BytesMut,
 }
 
-fn take_word(input: &mut &[u8]) -> Result<u32, Error> {
+impl Input {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            incoming: BytesMut::new(),
+        }
+    }
+
+    /// Room for what later calls read, for at least `len` bytes; keeps what was written.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+        if self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
+        &mut self.bytes
+    }
+
+    /// The first `len` bytes; the memory is kept if it is little.
+    pub(crate) fn take(&mut self, len: usize) -> BytesMut {
+        let taken = BytesMut::from(self.bytes.get(..len).unwrap_or_default());
+        if len > INPUT_KEPT_MAX {
+            self.bytes = Vec::new();
+        }
+        taken
+    }
+
+    /// Room for bytes that came from a link.
+    pub(crate) fn room_for_incoming(&mut self, len: usize) -> &mut [u8] {
+        self.incoming = BytesMut::zeroed(len);
+        &mut self.incoming
+    }
+
+    pub(crate) fn take_incoming(&mut self) -> BytesMut {
+        core::mem::take(&mut self.incoming)
+    }
+}
+
+/// The kind of a batch by the protocol's number.
+pub(crate) const fn batch_kind(number: u32) -> BatchKind {
+    match number {
+        0 => BatchKind::Logged,
+        1 => BatchKind::Unlogged,
+        _ => BatchKind::Counter,
+    }
+}
+
+pub(crate) fn take_word(input: &mut &[u8]) -> Result<u32, Error> {
     let (word, rest) = input.split_first_chunk().ok_or_else(broken_input)?;
     *input = rest;
     Ok(u32::from_le_bytes(*word))
 }
 
 /// A byte string, without the zeros behind it, which the last one need not have.
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Error> {
+pub(crate) fn take_bytes<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Error> {
     let len = usize::try_from(take_word(input)?).unwrap_or(usize::MAX);
     let (bytes, rest) = input.split_at_checked(len).ok_or_else(broken_input)?;
     let padding = len.wrapping_neg() & 3;

@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::convert::Infallible;
 use core::future::poll_fn;
@@ -11,13 +10,13 @@ use core::task::{Poll, Waker};
 
 use bytes::BytesMut;
 use messina_core::drive::{Batch, Driver, Prepared, QueryResult, Session, Statement, start};
-use messina_core::error::{ApiMisuse, Error, ErrorKind, LinkError, LinkErrorKind};
-use messina_core::wire::request::BatchKind;
+use messina_core::error::{ApiMisuse, Error, ErrorKind};
 
+use crate::batch::take_batch;
 use crate::executor::{Executor, Spawned, Task};
 use crate::finished::Finished;
-use crate::input::take_batch;
-use crate::message::{INPUT_KEPT_MAX, LINK_ERRORS};
+use crate::input::{Input, batch_kind};
+use crate::message::link_error;
 use crate::options::RunOptions;
 use crate::outbox::Outbox;
 use crate::route::Route;
@@ -32,8 +31,7 @@ pub(crate) struct Instance {
     executor: Executor,
     session: Option<Session>,
     shared: Rc<Shared>,
-    input: Vec<u8>,
-    incoming: BytesMut,
+    input: Input,
     outbox: Outbox,
 }
 
@@ -84,24 +82,19 @@ impl Instance {
                 finished: RefCell::new(Finished::new()),
                 driver: RefCell::default(),
             }),
-            input: Vec::new(),
-            incoming: BytesMut::new(),
+            input: Input::new(),
             outbox: Outbox::new(),
         }
     }
 
     /// Room for what later calls read, for at least `len` bytes; keeps what was written.
     pub(crate) fn input(&mut self, len: usize) -> &mut [u8] {
-        if self.input.len() < len {
-            self.input.resize(len, 0);
-        }
-        &mut self.input
+        self.input.room(len)
     }
 
     /// Room for bytes that came from a link.
     pub(crate) fn incoming(&mut self, len: usize) -> &mut [u8] {
-        self.incoming = BytesMut::zeroed(len);
-        &mut self.incoming
+        self.input.room_for_incoming(len)
     }
 
     /// Moves the clock: milliseconds since some start, and since 1970.
@@ -111,15 +104,14 @@ impl Instance {
 
     /// Begins a session with the settings in the input. The request ends when it can be used.
     pub(crate) fn start(&mut self, len: usize, seed: u64) -> u32 {
-        let input = self.take_input(len);
+        let input = self.input.take(len);
         let started = settings::parse(&input).and_then(|settings| {
             self.transport.steering = settings.steering;
             self.transport.security = settings.security;
             let shell = self.transport.clone();
             let (route, carrier) = match settings.has_tunnel {
-                #[cfg(feature = "full")]
                 true => Route::tunnel(shell),
-                _ => Route::direct(shell),
+                false => Route::direct(shell),
             };
             let (session, driver) = start(settings.config, route, &mut Seed(seed))?;
             Ok((session, driver, carrier))
@@ -141,13 +133,13 @@ impl Instance {
 
     /// Prepares the text in the input.
     pub(crate) fn prepare(&mut self, len: usize) -> u32 {
-        let text = text(&self.take_input(len));
+        let text = text(&self.input.take(len));
         self.request(text.map(|text| Command::Prepare(Statement::new(text))))
     }
 
     /// Runs the text in the input, without values.
     pub(crate) fn query(&mut self, len: usize, options: RunOptions) -> u32 {
-        let mut input = self.take_input(len);
+        let mut input = self.input.take(len);
         let options = options.take(&mut input);
         let command = text(&input)
             .map(|text| Command::Query(options.apply_to_statement(Statement::new(text))));
@@ -162,7 +154,7 @@ impl Instance {
         count: u16,
         options: RunOptions,
     ) -> u32 {
-        let mut values = self.take_input(len);
+        let mut values = self.input.take(len);
         let options = options.take(&mut values);
         let found = self.shared.finished.borrow().statement(statement);
         let command = found.map(|prepared| Command::Execute {
@@ -176,12 +168,8 @@ impl Instance {
 
     /// Runs the statements in the input as a batch; `kind` is the protocol's number.
     pub(crate) fn batch(&mut self, len: usize, kind: u32, options: RunOptions) -> u32 {
-        let kind = match kind {
-            0 => BatchKind::Logged,
-            1 => BatchKind::Unlogged,
-            _ => BatchKind::Counter,
-        };
-        let mut input = self.take_input(len);
+        let kind = batch_kind(kind);
+        let mut input = self.input.take(len);
         let options = options.take(&mut input);
         let batch = take_batch(kind, &input, &self.shared.finished.borrow());
         self.request(batch.map(|batch| Command::Batch(options.apply_to_batch(batch))))
@@ -207,10 +195,9 @@ impl Instance {
         self.transport.links.handle_opened(link);
     }
 
-    /// A link failed, for a reason by its number in `LINK_ERRORS`.
+    /// A link failed, for a reason by its number.
     pub(crate) fn handle_failed(&mut self, link: u32, reason: usize) {
-        let kind = LINK_ERRORS.get(reason).copied();
-        let error = LinkError::new(kind.unwrap_or(LinkErrorKind::Other));
+        let error = link_error(reason);
         self.transport.links.handle_failed(link, error);
     }
 
@@ -224,7 +211,7 @@ impl Instance {
 
     /// The incoming bytes are of this link.
     pub(crate) fn feed(&mut self, link: u32) {
-        let bytes = core::mem::take(&mut self.incoming);
+        let bytes = self.input.take_incoming();
         if !bytes.is_empty() {
             self.transport.links.handle_bytes(link, bytes);
         }
@@ -245,25 +232,20 @@ impl Instance {
         self.outbox.as_bytes()
     }
 
-    /// What a later session may begin with: at most `len_max` bytes, empty if nothing is known, and
-    /// from a small module.
+    /// What a later session may begin with: at most `len_max` bytes, empty if nothing is known.
     pub(crate) fn warm_start(&mut self, len_max: usize) -> &[u8] {
         self.outbox.clear();
-        if let Some(session) = &self.session
-            && cfg!(feature = "full")
-        {
+        if let Some(session) = &self.session {
             self.outbox.set(session.warm_start(len_max));
         }
         self.outbox.as_bytes()
     }
 
     /// What is known of the cluster, `tablets_max` tablets of each table included; empty before
-    /// the session has begun, after its end, and without topology.
+    /// the session has begun and after its end.
     pub(crate) fn cluster(&mut self, tablets_max: usize) -> &[u8] {
         self.outbox.clear();
-        if let Some(session) = &self.session
-            && cfg!(feature = "full")
-        {
+        if let Some(session) = &self.session {
             let finished = self.shared.finished.borrow();
             self.outbox
                 .put_cluster(session, &finished.tally, tablets_max);
@@ -273,7 +255,7 @@ impl Instance {
 
     /// The length of what `outputs`, `warm_start` or `cluster` told last.
     pub(crate) fn outputs_len(&self) -> usize {
-        self.outbox.as_bytes().len()
+        self.outbox.len()
     }
 
     fn request(&mut self, command: Result<Command, Error>) -> u32 {
@@ -298,14 +280,6 @@ impl Instance {
             });
             task
         })
-    }
-
-    fn take_input(&mut self, len: usize) -> BytesMut {
-        let taken = BytesMut::from(self.input.get(..len).unwrap_or_default());
-        if len > INPUT_KEPT_MAX {
-            self.input = Vec::new();
-        }
-        taken
     }
 }
 

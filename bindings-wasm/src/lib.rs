@@ -13,7 +13,7 @@
 //! | `lite` | in place of these and what follows: the instance of `messina-cql/lite`, with one connection |
 //! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
 //! | `message` | how requests and outputs are laid out in memory |
-//! | `settings`, `options`, `input`, `values` | what the shell gives |
+//! | `settings`, `options`, `input`, `batch`, `values` | what the shell gives |
 //! | `outbox`, `finished`, `result`, `type_text`, `failure`, `cluster` | what it is told |
 //!
 //! A panic traps. The shell then rejects every pending promise and drops the module, so nothing
@@ -28,6 +28,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "full")]
+mod batch;
 #[cfg(target_family = "wasm")]
 mod boundary;
 #[cfg(feature = "full")]
@@ -37,7 +39,6 @@ mod executor;
 mod failure;
 #[cfg(feature = "full")]
 mod finished;
-#[cfg(feature = "full")]
 mod input;
 #[cfg(feature = "full")]
 mod instance;

@@ -32,7 +32,7 @@
 //! they end too early; there are at least four bytes for each. Columns are told once for a prepared statement and again when they change:
 //! others that came since mean those told last under its number.
 
-use messina_core::error::LinkErrorKind;
+use messina_core::error::{LinkError, LinkErrorKind};
 
 /// What the shell is told. After the word come the words and byte strings named here.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl ResultBits {
 }
 
 /// Why a link failed, in the order of `LINK_ERRORS` of `js/module.ts`.
-pub(crate) const LINK_ERRORS: [LinkErrorKind; 7] = [
+const LINK_ERRORS: [LinkErrorKind; 7] = [
     LinkErrorKind::Other,
     LinkErrorKind::Resolve,
     LinkErrorKind::Refused,
@@ -91,6 +91,12 @@ pub(crate) const LINK_ERRORS: [LinkErrorKind; 7] = [
     LinkErrorKind::TimedOut,
     LinkErrorKind::Tls,
 ];
+
+/// Why a link failed, by its number; one that is not known is a failure without a name.
+pub(crate) fn link_error(number: usize) -> LinkError {
+    let kind = LINK_ERRORS.get(number).copied();
+    LinkError::new(kind.unwrap_or(LinkErrorKind::Other))
+}
 
 /// Input that may stay for the next request; the shell knows it.
 pub(crate) const INPUT_KEPT_MAX: usize = 64 << 10;

@@ -10,7 +10,6 @@ use core::task::{Context, Poll};
 use bytes::BytesMut;
 use messina_core::drive::{self, Name, Resolved, Security, SteeringKind, Target, Transport};
 use messina_core::error::LinkError;
-#[cfg(feature = "full")]
 use messina_websocket::mux;
 
 use crate::executor::Task;
@@ -22,21 +21,18 @@ use crate::transport::ShellTransport;
 #[derive(Debug)]
 pub(crate) enum Route {
     Direct(ShellTransport),
-    #[cfg(feature = "full")]
     Tunnel(mux::Mux<ShellTransport>),
 }
 
 #[derive(Debug)]
 pub(crate) enum RouteLink {
     Direct(Link),
-    #[cfg(feature = "full")]
     Tunnel(mux::ChannelLink),
 }
 
 #[derive(Debug)]
 pub(crate) enum RouteConnecting {
     Direct(Connecting),
-    #[cfg(feature = "full")]
     Tunnel(mux::Connecting),
 }
 
@@ -46,7 +42,6 @@ impl Route {
     }
 
     /// The shell is asked for one link, to a host without a name; the task carries the tunnel.
-    #[cfg(feature = "full")]
     pub(crate) fn tunnel(shell: ShellTransport) -> (Self, Option<Task>) {
         use alloc::boxed::Box;
         use messina_core::drive::Endpoint;
@@ -63,7 +58,6 @@ macro_rules! either {
     ($outer:ident, $value:expr, $held:ident => $call:expr) => {
         match $value {
             $outer::Direct($held) => $call,
-            #[cfg(feature = "full")]
             $outer::Tunnel($held) => $call,
         }
     };
@@ -83,7 +77,6 @@ impl Transport for Route {
     fn connect(&self, target: Target) -> RouteConnecting {
         match self {
             Self::Direct(shell) => RouteConnecting::Direct(shell.connect(target)),
-            #[cfg(feature = "full")]
             Self::Tunnel(mux) => RouteConnecting::Tunnel(mux.connect(target)),
         }
     }
@@ -111,7 +104,6 @@ impl Future for RouteConnecting {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Self::Direct(held) => Pin::new(held).poll(cx).map_ok(RouteLink::Direct),
-            #[cfg(feature = "full")]
             Self::Tunnel(held) => Pin::new(held).poll(cx).map_ok(RouteLink::Tunnel),
         }
     }

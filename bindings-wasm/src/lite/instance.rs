@@ -1,15 +1,12 @@
 //! What the exports do: requests and news of links are kept, until `outputs` goes on with them.
 
-use alloc::vec::Vec;
-
-use bytes::BytesMut;
-use messina_core::error::{Error, LinkError, LinkErrorKind};
+use messina_core::error::{Error, LinkError};
 use messina_core::time::Instant;
-use messina_core::wire::request::BatchKind;
 
 use super::request::{self, Written};
 use super::session::Session;
-use crate::message::{INPUT_KEPT_MAX, LINK_ERRORS};
+use crate::input::{Input, batch_kind};
+use crate::message::link_error;
 use crate::options::{Options, RunOptions};
 use crate::outbox::Outbox;
 use crate::settings;
@@ -21,8 +18,7 @@ type Write<'a> = dyn Fn(&Session, &[u8], &Options, Option<i64>) -> Result<Writte
 #[derive(Debug)]
 pub(crate) struct Instance {
     session: Session,
-    input: Vec<u8>,
-    incoming: BytesMut,
+    input: Input,
     outbox: Outbox,
 }
 
@@ -30,24 +26,19 @@ impl Instance {
     pub(crate) fn new() -> Self {
         Self {
             session: Session::new(),
-            input: Vec::new(),
-            incoming: BytesMut::new(),
+            input: Input::new(),
             outbox: Outbox::new(),
         }
     }
 
     /// Room for what later calls read, for at least `len` bytes; keeps what was written.
     pub(crate) fn input(&mut self, len: usize) -> &mut [u8] {
-        if self.input.len() < len {
-            self.input.resize(len, 0);
-        }
-        &mut self.input
+        self.input.room(len)
     }
 
     /// Room for bytes that came from a link.
     pub(crate) fn incoming(&mut self, len: usize) -> &mut [u8] {
-        self.incoming = BytesMut::zeroed(len);
-        &mut self.incoming
+        self.input.room_for_incoming(len)
     }
 
     /// Moves the clock: milliseconds since some start, and since 1970. It never goes back.
@@ -59,14 +50,14 @@ impl Instance {
 
     /// Begins a session with the settings in the input. The request ends when it can be used.
     pub(crate) fn start(&mut self, len: usize, seed: u64) -> u32 {
-        let input = self.take_input(len);
+        let input = self.input.take(len);
         let settings = settings::parse(&input);
         self.session.start(settings, seed)
     }
 
     /// Prepares the text in the input.
     pub(crate) fn prepare(&mut self, len: usize) -> u32 {
-        let text = self.take_input(len);
+        let text = self.input.take(len);
         let written = request::prepare(&text, &self.session.config);
         self.session.request(written)
     }
@@ -102,11 +93,7 @@ impl Instance {
 
     /// Runs the statements in the input as a batch; `kind` is the protocol's number.
     pub(crate) fn batch(&mut self, len: usize, kind: u32, options: RunOptions) -> u32 {
-        let kind = match kind {
-            0 => BatchKind::Logged,
-            1 => BatchKind::Unlogged,
-            _ => BatchKind::Counter,
-        };
+        let kind = batch_kind(kind);
         self.run(len, options, &|session, input, options, timestamp| {
             let held = &session.statements;
             request::batch(kind, input, held, options, &session.config, timestamp)
@@ -116,7 +103,7 @@ impl Instance {
     /// One function for all three.
     #[inline(never)]
     fn run(&mut self, len: usize, options: RunOptions, write: &Write<'_>) -> u32 {
-        let mut input = self.take_input(len);
+        let mut input = self.input.take(len);
         let options = options.take(&mut input);
         let timestamp = options.timestamp().or_else(|| self.session.timestamp());
         let written = write(&self.session, &input, &options, timestamp);
@@ -142,10 +129,9 @@ impl Instance {
         self.session.handle_opened(link);
     }
 
-    /// A link failed, for a reason by its number in `LINK_ERRORS`.
+    /// A link failed, for a reason by its number.
     pub(crate) fn handle_failed(&mut self, link: u32, reason: usize) {
-        let kind = LINK_ERRORS.get(reason).copied();
-        let error = LinkError::new(kind.unwrap_or(LinkErrorKind::Other));
+        let error = link_error(reason);
         self.session.handle_ended(link, error);
     }
 
@@ -161,7 +147,7 @@ impl Instance {
 
     /// The incoming bytes are of this link.
     pub(crate) fn feed(&mut self, link: u32) {
-        let bytes = core::mem::take(&mut self.incoming);
+        let bytes = self.input.take_incoming();
         if let Some(link) = self.session.link(link) {
             link.handle_bytes(bytes);
         }
@@ -195,13 +181,5 @@ impl Instance {
     /// The length of what `outputs`, `warm_start` or `cluster` told last.
     pub(crate) fn outputs_len(&self) -> usize {
         self.outbox.len()
-    }
-
-    fn take_input(&mut self, len: usize) -> BytesMut {
-        let taken = BytesMut::from(self.input.get(..len).unwrap_or_default());
-        if len > INPUT_KEPT_MAX {
-            self.input = Vec::new();
-        }
-        taken
     }
 }

@@ -18,6 +18,7 @@ use messina_core::wire::request::{
 use messina_core::wire::{EncodeError, Flags, Opcode, ProtocolVersion, Sink as _, Values};
 
 use super::contact::put_number;
+use crate::input::{take_bytes, take_word};
 use crate::options::Options;
 use crate::outbox::NONE;
 use crate::settings::broken_input;
@@ -306,19 +307,4 @@ pub(super) fn statement(held: &Slab<Held>, number: u32) -> Result<&Rc<Statement>
 fn text_of(input: &[u8]) -> Result<String, Error> {
     let text = core::str::from_utf8(input).map_err(|_| Error::bug("a text is not UTF-8"))?;
     Ok(String::from(text))
-}
-
-fn take_word(input: &mut &[u8]) -> Result<u32, Error> {
-    let (word, rest) = input.split_first_chunk().ok_or_else(broken_input)?;
-    *input = rest;
-    Ok(u32::from_le_bytes(*word))
-}
-
-/// A byte string, without the zeros behind it, which the last one need not have.
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Error> {
-    let len = usize::try_from(take_word(input)?).unwrap_or(usize::MAX);
-    let (bytes, rest) = input.split_at_checked(len).ok_or_else(broken_input)?;
-    let padding = len.wrapping_neg() & 3;
-    *input = rest.get(padding..).unwrap_or_default();
-    Ok(bytes)
 }
