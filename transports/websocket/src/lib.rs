@@ -29,6 +29,8 @@ extern crate std;
 #[cfg(any(feature = "tokio", all(feature = "web", target_family = "wasm")))]
 mod answer;
 pub mod mux;
+#[cfg(any(feature = "tokio", all(feature = "web", target_family = "wasm")))]
+mod protocol;
 mod sync;
 #[cfg(feature = "tokio")]
 pub mod tokio;

@@ -23,8 +23,9 @@ use messina_core::config::Config;
 use messina_core::drive::Session;
 use messina_core::error::Error;
 
+pub use crate::protocol::Protocol;
 pub use link::WebSocketLink;
-pub use relay::{Protocol, Relay};
+pub use relay::Relay;
 pub use transport::WebSocketTransport;
 
 /// Connects through a relay: makes a session, spawns its tasks on the current runtime and waits

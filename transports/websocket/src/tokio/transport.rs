@@ -18,11 +18,12 @@ use tokio_tungstenite::tungstenite::http::Uri;
 use tokio_tungstenite::tungstenite::{self, ClientRequestBuilder};
 
 use super::link::{WebSocketLink, config, link_error};
+use super::relay::Relay;
 #[cfg(not(feature = "webpki-roots"))]
 use super::relay::unusable;
-use super::relay::{Protocol, Relay};
 use crate::answer::{DEFAULT_PATH, query, token_entry};
 use crate::mux::{Mux, Pump};
+use crate::protocol::Protocol;
 use crate::tunnel::Limits;
 use crate::{CQL, CQL_MUX};
 

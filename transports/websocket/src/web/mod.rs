@@ -28,20 +28,10 @@ use messina_core::drive::{Session, Transport, start};
 use messina_core::error::Error;
 use wasm_bindgen_futures::spawn_local;
 
+pub use crate::protocol::Protocol;
 pub use link::WebSocketLink;
 pub use time::{WebClock, WebTimer};
 pub use transport::{Connecting, WebSocketTransport};
-
-/// What is spoken through the WebSocket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// All connections through one WebSocket: [`CQL_MUX`](crate::CQL_MUX).
-    #[default]
-    Mux,
-    /// A WebSocket for each connection: [`CQL`](crate::CQL).
-    Cql,
-}
 
 /// A relay.
 #[derive(Clone)]
