@@ -74,18 +74,14 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
         put_node(&mut body, node, sources).ok()?;
     }
     body.put_byte(0);
-    for (spec, tables) in keyspaces.iter().filter(|_| HAS_TOPOLOGY) {
+    for (spec, tables) in &keyspaces {
         body.put_byte(1);
         put_keyspace(&mut body, spec, tables).ok()?;
     }
     body.put_byte(0);
     // Two lists may stay empty.
     let room = len_max.checked_sub(body.len().saturating_add(2))?;
-    let tablets = if HAS_TOPOLOGY {
-        encoded_tablets(sources.view, &keyspaces, &hosts)
-    } else {
-        Vec::new()
-    };
+    let tablets = encoded_tablets(sources.view, &keyspaces, &hosts);
     let mut bill = Bill::default();
     let wanted: usize = tablets.iter().map(|tablet| bill.add(tablet)).sum();
     let room_of_tablets = wanted.min(room / 2);
@@ -95,9 +91,7 @@ fn save_body(sources: &Sources<'_>, len_max: usize) -> Option<Vec<u8>> {
     }
     body.put_byte(0);
     let room = len_max.saturating_sub(body.len().saturating_add(1));
-    if HAS_TOPOLOGY {
-        put_tablets(&mut body, tablets, room);
-    }
+    put_tablets(&mut body, tablets, room);
     body.put_byte(0);
     Some(body)
 }
