@@ -70,11 +70,19 @@ fn feed(is_client: bool, stream: &[u8], size: usize) -> Vec<String> {
         return violation.into_iter().collect();
     }
     assert!(tunnel.channel_count() <= 4);
+    let changed: Vec<ChannelId> = core::iter::from_fn(|| tunnel.poll_changed()).collect();
+    assert!(changed.len() <= tunnel.channel_count(), "each once");
+    seen.push(format!("{}", tunnel.is_draining()));
     for id in ids {
         let mut held = BytesMut::new();
         let read = tunnel.read(id, &mut held);
         assert!(held.len() <= 8 << 10, "more than the window");
-        seen.push(format!("{read:?} {held:?} {:?}", tunnel.progress(id)));
+        let (progress, text) = (tunnel.progress(id), tunnel.close_text(id));
+        seen.push(format!("{read:?} {held:?} {progress:?} {text}"));
+    }
+    while let Some(part) = tunnel.poll_output(100) {
+        assert!(!part.is_empty() && part.len() <= 100);
+        seen.push(format!("{part:?}"));
     }
     seen
 }
@@ -155,8 +163,10 @@ impl Pair {
             (2 | 3, _) => self.carry(usize::from(input.word()) + 1, true),
             (4 | 5, _) => self.carry(usize::from(input.word()) + 1, false),
             (6..=8, Some(id)) => {
+                // No two bytes that follow each other are the same, and no two writes begin alike.
                 *number = number.wrapping_add(1);
-                let bytes = vec![*number; usize::from(input.word())];
+                let places = (0_u8..=250).cycle().skip(usize::from(*number));
+                let bytes: Vec<u8> = places.take(usize::from(input.word())).collect();
                 self.write(id, usize::from(operation & 1), &bytes);
             }
             (9..=11, Some(id)) => self.read(id, usize::from(operation & 1)),
