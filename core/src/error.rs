@@ -242,13 +242,13 @@ pub enum ConfigProblem {
 }
 
 /// The part of an error that needs the heap.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 enum Detail {
     Server(ServerError),
     Text(String),
     Encode(EncodeError),
     Parse(ParseError),
-    Value(Shared<dyn ValueError>),
+    Value(Box<dyn ValueError>),
     History(Vec<Error>),
 }
 
@@ -301,8 +301,7 @@ impl Error {
     }
 
     fn of_value(kind: ErrorKind, error: impl ValueError) -> Self {
-        let boxed: Box<dyn ValueError> = Box::new(error);
-        Self::detailed(kind, Detail::Value(Shared::from(boxed)))
+        Self::detailed(kind, Detail::Value(Box::new(error)))
     }
 
     fn full(kind: ErrorKind, detail: Option<Shared<Detail>>) -> Self {
