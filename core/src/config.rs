@@ -346,6 +346,9 @@ pub struct Limits {
     pub prepared_statements: usize,
     /// Connects under way at once.
     pub connecting: usize,
+    /// Bytes of the window that streamed rows go through; a longer row is an error. Only for
+    /// [`compact`](crate::compact).
+    pub row_window: usize,
 }
 
 impl Default for Limits {
@@ -359,6 +362,7 @@ impl Default for Limits {
             inbox: 1024,
             prepared_statements: 4096,
             connecting: 64,
+            row_window: 64 << 10,
         }
     }
 }
@@ -381,6 +385,7 @@ impl Limits {
             inbox: 4,
             prepared_statements: 8,
             connecting: 1,
+            row_window: 2 << 10,
         }
     }
 }

@@ -186,6 +186,8 @@ pub enum LimitField {
     Nodes,
     /// `prepared_statements`.
     PreparedStatements,
+    /// `row_window`.
+    RowWindow,
 }
 
 /// What could not be written.
@@ -654,6 +656,7 @@ impl fmt::Display for Summary {
                 LimitField::PendingBytes => "too many bytes wait to be sent",
                 LimitField::Nodes => "the cluster has more nodes than the limit",
                 LimitField::PreparedStatements => "too many prepared statements",
+                LimitField::RowWindow => "a row is longer than row_window",
             },
             ErrorKind::Encode(EncodeFailure::Request) => "the request cannot be encoded",
             ErrorKind::Encode(EncodeFailure::Value) => "a value cannot be encoded",

@@ -26,6 +26,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod cluster;
+pub mod compact;
 pub mod config;
 pub mod conn;
 mod digits;

@@ -9,11 +9,6 @@ use bytes::Bytes;
 use super::Columns;
 use crate::wire::{ParseError, ParseErrorKind, Reader};
 
-const GLOBAL_TABLE: u32 = 0x01;
-const HAS_MORE_PAGES: u32 = 0x02;
-const NO_METADATA: u32 = 0x04;
-const METADATA_CHANGED: u32 = 0x08;
-
 /// What stands before the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsMetadata<'a> {
@@ -30,28 +25,33 @@ pub struct RowsMetadata<'a> {
 }
 
 impl<'a> RowsMetadata<'a> {
+    pub(crate) const GLOBAL_TABLE: u32 = 0x01;
+    pub(crate) const HAS_MORE_PAGES: u32 = 0x02;
+    pub(crate) const NO_METADATA: u32 = 0x04;
+    pub(crate) const METADATA_CHANGED: u32 = 0x08;
+
     /// Reads metadata of ROWS or of a PREPARED result.
-    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
+    pub(crate) fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
         let flags = reader.bits("result flags")?;
         let column_count = reader.count("column count")?;
-        let paging_state = if flags & HAS_MORE_PAGES == 0 {
+        let paging_state = if flags & Self::HAS_MORE_PAGES == 0 {
             None
         } else {
             let start = reader.clone();
             let state = reader.bytes("paging state")?;
             Some(state.ok_or_else(|| start.error("paging state", ParseErrorKind::Null))?)
         };
-        let new_metadata_id = if flags & METADATA_CHANGED == 0 {
+        let new_metadata_id = if flags & Self::METADATA_CHANGED == 0 {
             None
         } else {
             Some(reader.short_bytes("new metadata id")?)
         };
         // Without metadata the global bit may stay on, and no names follow.
-        let columns = if flags & NO_METADATA == 0 {
+        let columns = if flags & Self::NO_METADATA == 0 {
             Some(Columns::parse(
                 reader,
                 column_count,
-                flags & GLOBAL_TABLE != 0,
+                flags & Self::GLOBAL_TABLE != 0,
             )?)
         } else {
             None
@@ -254,6 +254,14 @@ pub struct RawRow<'a> {
 }
 
 impl<'a> RawRow<'a> {
+    /// A row whose cells were walked.
+    pub(crate) const fn of_checked(column_count: u32, bytes: &'a [u8]) -> Self {
+        Self {
+            column_count,
+            bytes,
+        }
+    }
+
     /// The cells in order; null is `None`.
     #[must_use]
     pub const fn cells(&self) -> CellsIter<'a> {

@@ -15,6 +15,7 @@ mod negotiation;
 mod offer;
 #[cfg(feature = "tunnel")]
 mod relay;
+mod rows;
 mod run;
 mod system_tables;
 mod tablets;
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     decoders::CELL,
     offer::OFFER,
     framer::FRAMER,
+    rows::ROWS,
     negotiation::NEGOTIATION,
     connection::CONNECTION,
     tablets::TABLETS,

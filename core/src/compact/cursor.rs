@@ -1,0 +1,642 @@
+//! Rows out of a RESULT body that comes in pieces of any size, through one window of fixed size.
+//!
+//! A row that lies within a piece is borrowed from it; one that is cut is put together in the window.
+//! Nothing else is copied and nothing is allocated, so that a page may be larger than all memory.
+//! What stands before the rows (warnings, payload, metadata, number of rows) goes through the window
+//! too. What is told does not depend on where the body is cut, and is what
+//! [`Rows`](crate::wire::response::Rows) tells of the same body in one piece; only that a front or a
+//! row larger than the window is an error here. Section 4.2.5.2 of the native protocol.
+//!
+//! Cost: a row is walked once, thirteen instructions a cell on a Cortex-M4, before it is decoded.
+
+use alloc::boxed::Box;
+
+use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
+use crate::wire::response::{Extras, RawRow, RowsMetadata, TYPE_DEPTH_MAX};
+use crate::wire::{Flags, ParseErrorKind, Reader};
+
+/// Reads rows from pieces of a body.
+#[derive(Debug)]
+pub struct Cursor {
+    window: Box<[u8]>,
+    /// Bytes in the window that were not told yet, or were told last.
+    held: usize,
+    /// What the window holds was told, and has its room again.
+    is_told: bool,
+    is_in_front: bool,
+    flags: Flags,
+    /// Bytes of the body that were not taken yet.
+    body_left: usize,
+    column_count: u32,
+    rows_left: u32,
+}
+
+/// One step through the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step<'a> {
+    /// All bytes were taken and more are needed.
+    More,
+    /// What stands before the rows is there, until the next step: [`Cursor::front`]. It is told
+    /// once, first of all.
+    Front,
+    /// The next row: its cells are all there.
+    Row(RawRow<'a>),
+    /// There are no more rows; bytes that are left mean nothing.
+    End,
+}
+
+/// What stands before the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Front<'a> {
+    /// Warnings, payload and the id of a trace.
+    pub extras: Extras<'a>,
+    /// `None` if the result is not rows.
+    pub metadata: Option<RowsMetadata<'a>>,
+    /// Number of rows in this page.
+    pub row_count: u32,
+}
+
+/// The same as a [`Step`] without what it borrows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    More,
+    /// In the window; so many bytes were taken.
+    Front(usize),
+    /// In the window; so many bytes were taken.
+    Held(usize),
+    /// The first bytes given, so many.
+    Given(usize),
+    End,
+}
+
+impl Cursor {
+    /// A cursor whose window is all of `window`. It has to be [started](Self::start).
+    #[must_use]
+    pub const fn new(window: Box<[u8]>) -> Self {
+        Self {
+            window,
+            held: 0,
+            is_told: false,
+            is_in_front: false,
+            flags: Flags::NONE,
+            body_left: 0,
+            column_count: 0,
+            rows_left: 0,
+        }
+    }
+
+    /// Begins with another body: of `body_len` bytes, in a frame with these flags.
+    pub const fn start(&mut self, flags: Flags, body_len: usize) {
+        self.held = 0;
+        self.is_told = false;
+        self.is_in_front = true;
+        self.flags = flags;
+        self.body_left = body_len;
+        self.column_count = 0;
+        self.rows_left = 0;
+    }
+
+    /// The next step, taking bytes of the body from the front of `input`; `input` holds nothing else.
+    ///
+    /// With no bytes given when the body is over, [`Step::More`] cannot come.
+    ///
+    /// Fails with [`LimitField::RowWindow`] if the front or a row is larger than the window, and as
+    /// malformed where the body is. After an error there are no more rows.
+    pub fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Step<'a>, Error> {
+        let given = *input;
+        let found = self.find(given)?;
+        let taken = match found {
+            Found::More | Found::End => given.len(),
+            Found::Front(taken) | Found::Held(taken) | Found::Given(taken) => taken,
+        };
+        let (row, rest) = given.split_at_checked(taken).unwrap_or_default();
+        *input = rest;
+        Ok(match found {
+            Found::More => Step::More,
+            Found::End => Step::End,
+            Found::Front(_) => Step::Front,
+            Found::Held(_) => Step::Row(self.row(self.held())),
+            Found::Given(_) => Step::Row(self.row(row)),
+        })
+    }
+
+    /// What stands before the rows, if the last step was [`Step::Front`].
+    pub fn front(&self) -> Result<Front<'_>, Error> {
+        let mut reader = Reader::new(self.held());
+        let extras = Extras::parse(self.flags, &mut reader)?;
+        let (mut metadata, mut row_count) = (None, 0);
+        if reader.bits("result kind")? == ROWS {
+            metadata = Some(RowsMetadata::parse(&mut reader)?);
+            row_count = reader.count("row count")?;
+        }
+        Ok(Front {
+            extras,
+            metadata,
+            row_count,
+        })
+    }
+
+    /// Rows that were not told yet; 0 before the front was.
+    #[must_use]
+    pub const fn rows_left(&self) -> u32 {
+        self.rows_left
+    }
+
+    /// The window, for another use.
+    #[must_use]
+    pub fn into_window(self) -> Box<[u8]> {
+        self.window
+    }
+
+    /// What was found is told by this; the borrows come later, so that loops may go on without.
+    #[inline]
+    pub(super) fn find(&mut self, given: &[u8]) -> Result<Found, Error> {
+        if self.is_told {
+            self.is_told = false;
+            self.held = 0;
+        }
+        if self.held == 0 && !self.is_in_front {
+            let Some(rows_left) = self.rows_left.checked_sub(1) else {
+                return Ok(Found::End);
+            };
+            if let Ok(len) = row_len(given, self.column_count)
+                && len <= self.window.len()
+            {
+                self.rows_left = rows_left;
+                self.body_left = self.body_left.saturating_sub(len);
+                return Ok(Found::Given(len));
+            }
+        }
+        let found = self.gather(given);
+        if found.is_err() {
+            self.is_in_front = false;
+            self.is_told = true;
+            self.rows_left = 0;
+        }
+        found
+    }
+
+    /// Puts the front or a row together that was not given as a whole.
+    #[inline(never)]
+    fn gather(&mut self, given: &[u8]) -> Result<Found, Error> {
+        let (before, all) = (self.held, self.held.saturating_add(self.body_left));
+        let room = self.window.get_mut(before..).unwrap_or_default();
+        let len = room.len().min(given.len());
+        if let (Some(room), Some(given)) = (room.get_mut(..len), given.get(..len)) {
+            room.copy_from_slice(given);
+        }
+        let held = before.saturating_add(len);
+        let bytes = self.window.get(..held).unwrap_or_default();
+        let whole = match self.is_in_front {
+            true => front_len(self.flags, bytes),
+            false => row_len(bytes, self.column_count),
+        };
+        let end = match whole {
+            Ok(end) | Err(end) => end,
+        };
+        if end > all {
+            return Err(PeerMisbehaved::MalformedBody.into());
+        }
+        if end > self.window.len() {
+            return Err(Error::new(ErrorKind::Limit(LimitField::RowWindow)));
+        }
+        // What was copied beyond the end is not taken.
+        let taken = end.min(held).saturating_sub(before);
+        self.held = before.saturating_add(taken);
+        self.body_left = self.body_left.saturating_sub(taken);
+        if whole.is_err() {
+            return Ok(Found::More);
+        }
+        self.is_told = true;
+        if self.is_in_front {
+            self.is_in_front = false;
+            (self.column_count, self.rows_left) = self.counts()?;
+            return Ok(Found::Front(taken));
+        }
+        self.rows_left = self.rows_left.saturating_sub(1);
+        Ok(Found::Held(taken))
+    }
+
+    /// Columns and rows. Each cell is at least its length, so what the bytes cannot hold is an error
+    /// before the first row.
+    fn counts(&self) -> Result<(u32, u32), Error> {
+        let front = self.front()?;
+        let columns = front.metadata.map_or(0, |metadata| metadata.column_count);
+        let cells = front.row_count.checked_mul(columns.max(1));
+        let smallest = cells.and_then(|cells| usize::try_from(cells).ok()?.checked_mul(4));
+        if smallest.is_none_or(|smallest| smallest > self.body_left) {
+            let count = i32::try_from(front.row_count).unwrap_or(i32::MAX);
+            let kind = ParseErrorKind::BadCount { count };
+            return Err(Reader::new(&[]).error("row count", kind).into());
+        }
+        Ok((columns, front.row_count))
+    }
+
+    /// The bytes that were told last, if they are in the window.
+    pub(super) fn held(&self) -> &[u8] {
+        self.window.get(..self.held).unwrap_or_default()
+    }
+
+    /// Bytes that were found as a row.
+    pub(super) const fn row<'a>(&self, bytes: &'a [u8]) -> RawRow<'a> {
+        RawRow::of_checked(self.column_count, bytes)
+    }
+}
+
+/// The length of the first row in `bytes`, or the length that would bring the walk further.
+#[inline]
+fn row_len(bytes: &[u8], column_count: u32) -> Result<usize, usize> {
+    let mut rest = bytes;
+    for _ in 0..column_count {
+        let Some((len, behind)) = rest.split_first_chunk::<4>() else {
+            return Err(missing(bytes, rest, 4));
+        };
+        rest = behind;
+        // All that is negative is null.
+        if let Ok(len) = usize::try_from(i32::from_be_bytes(*len)) {
+            match rest.get(len..) {
+                Some(behind) => rest = behind,
+                None => return Err(missing(bytes, rest, len)),
+            }
+        }
+    }
+    Ok(bytes.len().saturating_sub(rest.len()))
+}
+
+#[cold]
+#[inline(never)]
+const fn missing(bytes: &[u8], rest: &[u8], len: usize) -> usize {
+    let at = bytes.len().saturating_sub(rest.len());
+    at.saturating_add(len)
+}
+
+/// The same for what stands before the rows. It looks at nothing but lengths, so that a front which
+/// is not whole yet costs no error; a type that is nested too deeply has no end.
+#[inline(never)]
+fn front_len(flags: Flags, bytes: &[u8]) -> Result<usize, usize> {
+    let mut walk = Walk { bytes, at: 0 };
+    if flags.contains(Flags::TRACING) {
+        walk.skip(16);
+    }
+    if flags.contains(Flags::WARNING) {
+        let count = walk.number(2);
+        walk.strings(count);
+    }
+    if flags.contains(Flags::CUSTOM_PAYLOAD) {
+        let mut left = walk.number(2);
+        while walk.goes_on(&mut left) {
+            walk.strings(1);
+            walk.bytes();
+        }
+    }
+    if walk.number(4) == ROWS {
+        walk.metadata();
+        walk.skip(4);
+    }
+    match walk.at {
+        end if end > bytes.len() => Err(end),
+        end => Ok(end),
+    }
+}
+
+/// Goes over bytes by their lengths. Beyond their end it stands still, where the first thing ends
+/// that is missing, and reads zeros.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Walk<'_> {
+    const fn skip(&mut self, len: usize) {
+        if self.at <= self.bytes.len() {
+            self.at = self.at.saturating_add(len);
+        }
+    }
+
+    #[inline(never)]
+    fn number(&mut self, len: usize) -> u32 {
+        let start = self.at;
+        self.skip(len);
+        let bytes = self.bytes.get(start..self.at).unwrap_or_default();
+        let join = |number: u32, byte: &u8| number << 8 | u32::from(*byte);
+        bytes.iter().fold(0, join)
+    }
+
+    /// Whether one of those left comes now.
+    const fn goes_on(&self, left: &mut u32) -> bool {
+        let comes = *left > 0 && self.at <= self.bytes.len();
+        *left = left.saturating_sub(1);
+        comes
+    }
+
+    #[inline(never)]
+    fn strings(&mut self, mut left: u32) {
+        while self.goes_on(&mut left) {
+            let len = self.number(2);
+            self.skip(usize::try_from(len).unwrap_or(usize::MAX));
+        }
+    }
+
+    fn bytes(&mut self) {
+        let len = self.number(4);
+        // All that is negative is null.
+        if i32::try_from(len).is_ok() {
+            self.skip(usize::try_from(len).unwrap_or(usize::MAX));
+        }
+    }
+
+    fn metadata(&mut self) {
+        let (flags, mut left) = (self.number(4), self.number(4));
+        if flags & RowsMetadata::HAS_MORE_PAGES != 0 {
+            self.bytes();
+        }
+        if flags & RowsMetadata::METADATA_CHANGED != 0 {
+            self.strings(1);
+        }
+        if flags & RowsMetadata::NO_METADATA != 0 {
+            return;
+        }
+        let is_global = flags & RowsMetadata::GLOBAL_TABLE != 0;
+        self.strings(if is_global { 2 } else { 0 });
+        while self.goes_on(&mut left) {
+            self.strings(if is_global { 1 } else { 3 });
+            self.any_type(TYPE_DEPTH_MAX);
+        }
+    }
+
+    fn any_type(&mut self, depth_left: usize) {
+        let Some(depth_left) = depth_left.checked_sub(1) else {
+            return self.skip(usize::MAX);
+        };
+        let (mut parts, mut names) = (0, 0);
+        match self.number(2) {
+            0x00 => self.strings(1),
+            0x20 | 0x22 => parts = 1,
+            0x21 => parts = 2,
+            0x30 => {
+                self.strings(2);
+                parts = self.number(2);
+                names = 1;
+            }
+            0x31 => parts = self.number(2),
+            _ => {}
+        }
+        while self.goes_on(&mut parts) {
+            self.strings(names);
+            self.any_type(depth_left);
+        }
+    }
+}
+
+/// The kind of a result that is rows.
+const ROWS: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Applied;
+    use crate::wire::response::Rows;
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    /// Flags, one table for all columns, three columns int, bigint and double, rows with and without
+    /// nulls, an empty cell.
+    const PLAIN: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x03\x00\x02ks\x00\x01t\
+        \x00\x01a\x00\x09\x00\x01b\x00\x02\x00\x01c\x00\x07\x00\x00\x00\x03\
+        \x00\x00\x00\x04\x00\x00\x00\x07\x00\x00\x00\x08\x01\x02\x03\x04\x05\x06\x07\x08\
+        \x00\x00\x00\x08\x40\x45\x00\x00\x00\x00\x00\x00\
+        \x00\x00\x00\x04\x00\x00\x00\x08\xff\xff\xff\xff\xff\xff\xff\xfe\
+        \x00\x00\x00\x00\x00\x00\x00\x00\x80\x00\x00\x00";
+
+    /// Behind a trace id, a warning and a payload: a place to go on, a new id of the columns, a table
+    /// for each of them, and types in types.
+    const LADEN: &[u8] = b"0123456789abcdef\x00\x01\x00\x02w1\x00\x01\x00\x01k\x00\x00\x00\x02\x01\x02\
+        \x00\x00\x00\x02\x00\x00\x00\x0a\x00\x00\x00\x03\x00\x00\x00\x02\xab\xcd\x00\x03new\
+        \x00\x01k\x00\x01t\x00\x01a\x00\x20\x00\x21\x00\x0d\x00\x31\x00\x02\x00\x09\x00\x0d\
+        \x00\x01k\x00\x01t\x00\x01b\x00\x30\x00\x01k\x00\x01u\x00\x02\x00\x01x\x00\x09\x00\x01y\x00\x22\x00\x0d\
+        \x00\x01k\x00\x01u\x00\x01c\x00\x00\x00\x03cls\
+        \x00\x00\x00\x01\xff\xff\xff\xff\x00\x00\x00\x01b\x00\x00\x00\x05class";
+
+    const BODIES: [(u8, &[u8]); 7] = [
+        (0, PLAIN),
+        (0x0e, LADEN),
+        // Columns left out, one place to go on, two rows of two cells and bytes behind them.
+        (
+            0,
+            b"\x00\x00\x00\x02\x00\x00\x00\x07\x00\x00\x00\x02\x00\x00\x00\x01p\x00\x00\x00\x02\
+            \x00\x00\x00\x01a\x00\x00\x00\x01b\x00\x00\x00\x01c\x00\x00\x00\x01dxyz",
+        ),
+        // No rows.
+        (0, b"\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x02\x00\x00\x00\x00"),
+        // Rows without columns.
+        (
+            0,
+            b"\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00",
+        ),
+        // Nothing to tell, and a warning with it.
+        (0, b"\x00\x00\x00\x01"),
+        (8, b"\x00\x01\x00\x01w\x00\x00\x00\x03\x00\x02ks"),
+    ];
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Told {
+        front: Option<String>,
+        rows: Vec<Vec<Option<Vec<u8>>>>,
+        is_broken: bool,
+    }
+
+    impl Told {
+        fn row(&mut self, row: RawRow<'_>) {
+            let cells = row.cells().map(|cell| cell.map(Vec::from));
+            self.rows.push(cells.collect());
+        }
+    }
+
+    fn told_of_front(front: &Front<'_>) -> String {
+        format!("{front:?}")
+    }
+
+    fn whole(flags: Flags, body: &[u8]) -> Told {
+        let mut told = Told::default();
+        let mut reader = Reader::new(body);
+        let read = (|| {
+            let extras = Extras::parse(flags, &mut reader)?;
+            if reader.bits("kind")? != ROWS {
+                return Ok((extras, None));
+            }
+            Ok::<_, crate::wire::ParseError>((extras, Some(Rows::parse(&mut reader)?)))
+        })();
+        let Ok((extras, rows)) = read else {
+            told.is_broken = true;
+            return told;
+        };
+        told.front = Some(told_of_front(&Front {
+            extras,
+            metadata: rows.map(|rows| rows.metadata),
+            row_count: rows.map_or(0, |rows| rows.content.row_count()),
+        }));
+        for row in rows.iter().flat_map(|rows| rows.content) {
+            match row {
+                Ok(row) => told.row(row),
+                Err(_) => told.is_broken = true,
+            }
+        }
+        told
+    }
+
+    fn cut<'a>(
+        window: usize,
+        flags: Flags,
+        body: &[u8],
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Told, Option<ErrorKind>) {
+        let mut told = Told::default();
+        let mut cursor = Cursor::new(vec![0xee; window].into());
+        cursor.start(flags, body.len());
+        // An empty piece is as good as any, and asks for the end of a body that has come as a whole.
+        for piece in pieces.into_iter().chain([&[][..]]) {
+            let mut input = piece;
+            loop {
+                match cursor.next(&mut input) {
+                    Ok(Step::More) => break assert!(input.is_empty()),
+                    Ok(Step::Front) => {
+                        let front = told_of_front(&cursor.front().unwrap());
+                        assert_eq!(told.front.replace(front), None);
+                    }
+                    Ok(Step::Row(row)) => told.row(row),
+                    Ok(Step::End) => {
+                        assert!(input.is_empty());
+                        assert_eq!(cursor.rows_left(), 0);
+                        break;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.applied(), Applied::No);
+                        assert_eq!(cursor.next(&mut input).ok(), Some(Step::End));
+                        told.is_broken = true;
+                        return (told, Some(error.kind()));
+                    }
+                }
+            }
+        }
+        (told, None)
+    }
+
+    #[test]
+    fn every_split_point_tells_what_the_whole_body_does() {
+        for (flags, body) in BODIES {
+            let flags = Flags(flags);
+            let expected = whole(flags, body);
+            assert!(expected.front.is_some() && !expected.is_broken);
+            for first in 0..=body.len() {
+                for second in first..=body.len() {
+                    let pieces = [&body[..first], &body[first..second], &body[second..]];
+                    let told = cut(4096, flags, body, pieces);
+                    assert_eq!(told, (expected_of(&expected), None), "{first}, {second}");
+                }
+            }
+            let told = cut(4096, flags, body, body.chunks(1));
+            assert_eq!(told.0, expected);
+        }
+    }
+
+    fn expected_of(told: &Told) -> Told {
+        Told {
+            front: told.front.clone(),
+            rows: told.rows.clone(),
+            is_broken: told.is_broken,
+        }
+    }
+
+    #[test]
+    fn broken_bodies_fail_at_the_same_row_wherever_they_are_cut() {
+        let (mut broken, mut whole_ones) = (0, 0);
+        for (flags, body) in BODIES {
+            let flags = Flags(flags);
+            let changed = (0..body.len()).flat_map(|at| {
+                [0, 1, 0x10, 0x7f, 0xff].map(|byte| {
+                    let mut body = Vec::from(body);
+                    body[at] ^= byte;
+                    body
+                })
+            });
+            let shorter = (0..body.len()).map(|len| Vec::from(&body[..len]));
+            for body in changed.chain(shorter) {
+                let expected = whole(flags, &body);
+                *(if expected.is_broken {
+                    &mut broken
+                } else {
+                    &mut whole_ones
+                }) += 1;
+                for len in [1, 2, 3, 7, 30, 1000] {
+                    let (told, error) = cut(4096, flags, &body, body.chunks(len));
+                    assert_eq!(told, expected, "{len}: {body:?}");
+                    assert!(!matches!(error, Some(ErrorKind::Limit(_))));
+                }
+            }
+        }
+        assert!(broken > 500 && whole_ones > 500, "{broken}, {whole_ones}");
+    }
+
+    #[test]
+    fn what_is_larger_than_the_window_is_a_limit_wherever_it_is_cut() {
+        // The front of PLAIN has 38 bytes; its rows 32, 16 and 12.
+        for (window, rows) in [(37, None), (38, Some(3)), (200, Some(3))] {
+            check_window(Flags::NONE, PLAIN, window, rows);
+        }
+        // A front of 16 bytes and rows of 5, 8 and 6.
+        let body = b"\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x03\
+            \x00\x00\x00\x01a\x00\x00\x00\x0dabcdefghijklm\x00\x00\x00\x02cd";
+        for (window, rows) in [(0, None), (15, None), (16, Some(1)), (17, Some(3))] {
+            check_window(Flags::NONE, body, window, rows);
+        }
+    }
+
+    fn check_window(flags: Flags, body: &[u8], window: usize, rows: Option<usize>) {
+        let mut expected = whole(flags, body);
+        let limit = ErrorKind::Limit(LimitField::RowWindow);
+        let is_broken = rows.is_none_or(|rows| rows < expected.rows.len());
+        if is_broken {
+            expected.is_broken = true;
+            expected.rows.truncate(rows.unwrap_or(0));
+            expected.front.take_if(|_| rows.is_none());
+        }
+        for first in 0..=body.len() {
+            let pieces = [&body[..first], &body[first..]];
+            let told = cut(window, flags, body, pieces);
+            let error = is_broken.then_some(limit);
+            assert_eq!(told, (expected_of(&expected), error), "{window}, {first}");
+        }
+    }
+
+    #[test]
+    fn a_type_without_end_is_an_error() {
+        let mut body = Vec::from(&PLAIN[..12]);
+        body.extend_from_slice(b"\x00\x02ks\x00\x01t\x00\x01a");
+        body.extend_from_slice(&[0, 0x20].repeat(1000));
+        let (told, error) = cut(4096, Flags::NONE, &body, body.chunks(100));
+        let malformed = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);
+        assert_eq!((told.front, error), (None, Some(malformed)));
+    }
+
+    #[test]
+    fn one_window_serves_body_after_body() {
+        let mut cursor = Cursor::new(vec![0; 64].into());
+        for round in 0..3 {
+            cursor.start(Flags::NONE, PLAIN.len());
+            let mut rows = 0;
+            // The second one is left in the middle of a row.
+            let body = if round == 1 { &PLAIN[..60] } else { PLAIN };
+            for mut piece in body.chunks(9) {
+                while !piece.is_empty() {
+                    rows += u32::from(matches!(cursor.next(&mut piece), Ok(Step::Row(_))));
+                }
+            }
+            assert_eq!(rows, if round == 1 { 0 } else { 3 });
+        }
+        assert_eq!(cursor.into_window().len(), 64);
+    }
+}
