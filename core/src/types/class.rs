@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::column::{ColumnType, UdtType, VectorType};
+use super::column::{ColumnType, Nest, Parts};
 use crate::digits::{hex_digit, number};
 use crate::sync::Shared;
 use crate::wire::{ParseError, ParseErrorKind};
@@ -18,7 +18,7 @@ use crate::wire::{ParseError, ParseErrorKind};
 pub(super) fn parse(text: &str, depth_left: usize) -> Result<ColumnType, ParseError> {
     let mut cursor = Cursor { rest: text };
     let kind = match cursor.class(depth_left) {
-        Ok(ty) if cursor.rest.trim().is_empty() => return Ok(ty),
+        Ok(ty) if cursor.rest.trim_ascii().is_empty() => return Ok(ty),
         Ok(_) | Err(Stop::Unknown) => {
             return Ok(ColumnType::Custom(Shared::from(Box::<str>::from(text))));
         }
@@ -47,123 +47,112 @@ impl<'a> Cursor<'a> {
         let name = name
             .strip_prefix("org.apache.cassandra.db.marshal.")
             .unwrap_or(name);
-        if let Some(ty) = native(name) {
-            return Ok(ty);
-        }
-        self.expect('(')?;
-        let ty = match name {
-            "ListType" => ColumnType::List(Shared::new(self.class(depth_left)?)),
-            "SetType" => ColumnType::Set(Shared::new(self.class(depth_left)?)),
-            "MapType" => {
-                let key = self.class(depth_left)?;
-                self.expect(',')?;
-                ColumnType::Map(Shared::new((key, self.class(depth_left)?)))
-            }
-            "TupleType" => self.tuple(depth_left)?,
-            "UserType" => self.user_type(depth_left)?,
-            "VectorType" => self.vector(depth_left)?,
-            "FrozenType" | "ReversedType" => self.class(depth_left)?,
-            _ => return Err(Stop::Unknown),
+        let known = name.strip_suffix("Type").and_then(place);
+        let known = known.ok_or(Stop::Unknown)?;
+        let Some(nested) = known.checked_sub(NATIVE_COUNT) else {
+            return Ok(match known {
+                DATE => ColumnType::Timestamp,
+                known => {
+                    let number = u16::try_from(known).unwrap_or_default();
+                    ColumnType::from_number(number.saturating_add(1))
+                }
+            });
         };
-        self.expect(')')?;
-        Ok(ty)
-    }
-
-    fn tuple(&mut self, depth_left: usize) -> Result<ColumnType, Stop> {
-        let mut fields = Vec::from([self.class(depth_left)?]);
-        while self.skip(',') {
-            fields.push(self.class(depth_left)?);
+        self.expect(b'(')?;
+        // How many types there are within, where the name alone tells.
+        let (mut nest, count) = match nested {
+            0 => (Nest::List, 1),
+            1 => (Nest::Set, 1),
+            2 => (Nest::Map, 2),
+            3 => (Nest::Tuple, usize::MAX),
+            4 => {
+                // Keyspace, then the type's name and each field's name in hexadecimal.
+                let keyspace = self.word().into();
+                self.expect(b',')?;
+                (Nest::Udt(keyspace, unhex(self.word())?), usize::MAX)
+            }
+            5 => (Nest::Vector(0), 1),
+            // Frozen or reversed: the type within.
+            _ => {
+                let ty = self.class(depth_left)?;
+                return self.expect(b')').map(|()| ty);
+            }
+        };
+        let is_user_type = matches!(nest, Nest::Udt(..));
+        let mut parts = Parts::new();
+        while parts.len() < count {
+            if (is_user_type || !parts.is_empty()) && !self.skip(b',') {
+                if count == usize::MAX {
+                    break;
+                }
+                return Err(Stop::Unknown);
+            }
+            let mut name = Box::default();
+            if is_user_type {
+                name = unhex(self.word())?;
+                self.expect(b':')?;
+            }
+            parts.push((name, self.class(depth_left)?));
         }
-        Ok(ColumnType::Tuple(Shared::from(fields)))
-    }
-
-    /// Keyspace, then the type's name and each field's name in hexadecimal.
-    fn user_type(&mut self, depth_left: usize) -> Result<ColumnType, Stop> {
-        let keyspace = self.word().into();
-        self.expect(',')?;
-        let name = unhex(self.word())?;
-        let mut fields = Vec::new();
-        while self.skip(',') {
-            let field = unhex(self.word())?;
-            self.expect(':')?;
-            fields.push((field, self.class(depth_left)?));
+        if let Nest::Vector(dimension) = &mut nest {
+            *dimension = self.dimension()?;
         }
-        let fields = fields.into_boxed_slice();
-        Ok(ColumnType::Udt(Shared::new(UdtType {
-            keyspace,
-            name,
-            fields,
-        })))
+        self.expect(b')')?;
+        Ok(ColumnType::nest(nest, parts))
     }
 
-    fn vector(&mut self, depth_left: usize) -> Result<ColumnType, Stop> {
-        let element = self.class(depth_left)?;
-        self.expect(',')?;
+    fn dimension(&mut self) -> Result<u32, Stop> {
+        self.expect(b',')?;
         let digits = self.word();
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(Stop::Unknown);
         }
-        match number(digits) {
-            Some(dimension) if dimension > 0 => Ok(ColumnType::Vector(Shared::new(VectorType {
-                element,
-                dimension,
-            }))),
-            _ => Err(Stop::BadDimension),
-        }
+        let dimension = number(digits).filter(|dimension| *dimension > 0);
+        dimension.ok_or(Stop::BadDimension)
     }
 
     /// Everything up to the next delimiter, without spaces around.
     fn word(&mut self) -> &'a str {
-        let end = self
-            .rest
-            .find(['(', ')', ',', ':'])
-            .unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
+        let is_delimiter = |byte| matches!(byte, b'(' | b')' | b',' | b':');
+        let end = self.rest.bytes().position(is_delimiter);
+        let end = end.unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at_checked(end).unwrap_or_default();
         self.rest = rest;
-        word.trim()
+        word.trim_ascii()
     }
 
-    fn skip(&mut self, delimiter: char) -> bool {
-        let stripped = self.rest.trim_start().strip_prefix(delimiter);
-        if let Some(rest) = stripped {
-            self.rest = rest;
+    fn skip(&mut self, delimiter: u8) -> bool {
+        let trimmed = self.rest.trim_ascii_start();
+        let is_there = trimmed.as_bytes().first() == Some(&delimiter);
+        if is_there {
+            self.rest = trimmed.get(1..).unwrap_or_default();
         }
-        stripped.is_some()
+        is_there
     }
 
-    fn expect(&mut self, delimiter: char) -> Result<(), Stop> {
-        if self.skip(delimiter) {
-            Ok(())
-        } else {
-            Err(Stop::Unknown)
+    fn expect(&mut self, delimiter: u8) -> Result<(), Stop> {
+        match self.skip(delimiter) {
+            true => Ok(()),
+            false => Err(Stop::Unknown),
         }
     }
 }
 
-fn native(name: &str) -> Option<ColumnType> {
-    Some(match name {
-        "AsciiType" => ColumnType::Ascii,
-        "LongType" => ColumnType::BigInt,
-        "BytesType" => ColumnType::Blob,
-        "BooleanType" => ColumnType::Boolean,
-        "CounterColumnType" => ColumnType::Counter,
-        "DecimalType" => ColumnType::Decimal,
-        "DoubleType" => ColumnType::Double,
-        "FloatType" => ColumnType::Float,
-        "Int32Type" => ColumnType::Int,
-        "TimestampType" | "DateType" => ColumnType::Timestamp,
-        "UUIDType" => ColumnType::Uuid,
-        "UTF8Type" => ColumnType::Text,
-        "IntegerType" => ColumnType::Varint,
-        "TimeUUIDType" => ColumnType::Timeuuid,
-        "InetAddressType" => ColumnType::Inet,
-        "SimpleDateType" => ColumnType::Date,
-        "TimeType" => ColumnType::Time,
-        "ShortType" => ColumnType::SmallInt,
-        "ByteType" => ColumnType::TinyInt,
-        "DurationType" => ColumnType::Duration,
-        _ => return None,
-    })
+/// Names of classes without their last four letters: those without parameters by the numbers that
+/// the protocol has for their types, from 1 on, then the others.
+const NAMES: &str = "Ascii Long Bytes Boolean CounterColumn Decimal Double Float Int32 UTF8 Timestamp \
+     UUID Date Integer TimeUUID InetAddress SimpleDate Time Short Byte Duration \
+     List Set Map Tuple User Vector Frozen Reversed";
+
+/// Classes without parameters.
+const NATIVE_COUNT: usize = 21;
+
+/// The older name of a timestamp's class; it stands where text, which has two numbers, could be again.
+const DATE: usize = 12;
+
+fn place(name: &str) -> Option<usize> {
+    let mut names = NAMES.as_bytes().split(|byte| *byte == b' ');
+    names.position(|known| known == name.as_bytes())
 }
 
 fn unhex(text: &str) -> Result<Box<str>, Stop> {
@@ -177,9 +166,8 @@ fn unhex(text: &str) -> Result<Box<str>, Stop> {
         };
         bytes.push(high << 4 | low);
     }
-    Ok(String::from_utf8(bytes)
-        .map_err(|_| Stop::Unknown)?
-        .into_boxed_str())
+    let name = String::from_utf8(bytes).map_err(|_| Stop::Unknown)?;
+    Ok(name.into_boxed_str())
 }
 
 #[cfg(test)]
@@ -189,6 +177,45 @@ mod tests {
     use std::string::ToString;
 
     const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+
+    #[test]
+    fn every_class_without_parameters_is_known() {
+        for (class, expected) in [
+            ("Ascii", "ascii"),
+            ("Long", "bigint"),
+            ("Bytes", "blob"),
+            ("Boolean", "boolean"),
+            ("CounterColumn", "counter"),
+            ("Decimal", "decimal"),
+            ("Double", "double"),
+            ("Float", "float"),
+            ("Int32", "int"),
+            ("Timestamp", "timestamp"),
+            ("Date", "timestamp"),
+            ("UUID", "uuid"),
+            ("UTF8", "text"),
+            ("Integer", "varint"),
+            ("TimeUUID", "timeuuid"),
+            ("InetAddress", "inet"),
+            ("SimpleDate", "date"),
+            ("Time", "time"),
+            ("Short", "smallint"),
+            ("Byte", "tinyint"),
+            ("Duration", "duration"),
+        ] {
+            for text in [
+                format!("{class}Type"),
+                format!(" {PACKAGE}{class}Type "),
+                format!("FrozenType({class}Type)"),
+            ] {
+                assert_eq!(parse(&text, 32).unwrap().to_string(), expected, "{text}");
+            }
+            for text in [format!("{class}Types"), format!("{class}Type()")] {
+                let custom = ColumnType::Custom(Shared::from(Box::from(&*text)));
+                assert_eq!(parse(&text, 32).unwrap(), custom);
+            }
+        }
+    }
 
     #[test]
     fn known_classes_become_ordinary_types() {
@@ -208,6 +235,8 @@ mod tests {
                 "tuple<tinyint, smallint>",
             ),
             ("ReversedType(@TimeUUIDType)", "timeuuid"),
+            ("SetType(@TupleType(@TimeType))", "set<tuple<time>>"),
+            ("UserType(ks,61646472)", "ks.addr"),
             ("UserType(ks,61646472,7a6970:@Int32Type)", "ks.addr"),
         ];
         for (class, expected) in table {
@@ -233,6 +262,16 @@ mod tests {
             "ListType(Int32Type",
             "ListType(Int32Type))",
             "MapType(Int32Type)",
+            "MapType(Int32Type,Int32Type,Int32Type)",
+            "ListType(Int32Type,Int32Type)",
+            "TupleType()",
+            "FrozenType(Int32Type,Int32Type)",
+            "VectorType()",
+            "VectorType(FloatType, 3, 3)",
+            "UserType(ks)",
+            "UserType(ks,61 62:Int32Type)",
+            "Type",
+            "Ascii LongType",
             "VectorType(FloatType)",
             "VectorType(FloatType, x)",
             "VectorType(FloatType, -1)",

@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::class;
+use crate::gather::Gather;
 use crate::sync::Shared;
 use crate::wire::response::{
-    ColumnSpec as RawColumn, Columns, TYPE_DEPTH_MAX, TypeOption, TypeOptionKind,
+    ColumnSpec as RawColumn, Columns, TYPE_DEPTH_MAX, TypeOption, type_number,
 };
-use crate::wire::{ParseError, ParseErrorKind};
+use crate::wire::{ParseError, ParseErrorKind, Reader};
 
 /// The type of a column, a bind marker or a part of one.
 ///
@@ -104,50 +105,65 @@ impl ColumnType {
     /// Fails on vectors whose dimension is not a positive 32-bit number, and on class texts that
     /// nest too deeply. Numbers and classes that are not known are kept.
     pub fn parse(option: TypeOption<'_>) -> Result<Self, ParseError> {
-        Self::parse_within(option, TYPE_DEPTH_MAX)
+        Self::read(&mut Reader::new(option.as_bytes()), TYPE_DEPTH_MAX)
     }
 
-    fn parse_within(option: TypeOption<'_>, depth_left: usize) -> Result<Self, ParseError> {
+    fn read(reader: &mut Reader<'_>, depth_left: usize) -> Result<Self, ParseError> {
         let Some(depth_left) = depth_left.checked_sub(1) else {
             return Err(ParseError::new("type", 0, ParseErrorKind::TooDeep));
         };
-        Ok(match option.kind() {
-            TypeOptionKind::Native(number) => Self::from_number(number),
-            TypeOptionKind::Custom(text) => class::parse(text, depth_left)?,
-            TypeOptionKind::List(element) => {
-                Self::List(Shared::new(Self::parse_within(element, depth_left)?))
+        let number = reader.short("type")?;
+        let (nest, count) = match number {
+            type_number::CUSTOM => return class::parse(reader.string("class")?, depth_left),
+            type_number::LIST => (Nest::List, 1),
+            type_number::SET => (Nest::Set, 1),
+            type_number::MAP => (Nest::Map, 2),
+            type_number::TUPLE => (Nest::Tuple, reader.short("number of fields")?),
+            type_number::UDT => {
+                let keyspace = reader.string("keyspace of user type")?.into();
+                let name = reader.string("name of user type")?.into();
+                (Nest::Udt(keyspace, name), reader.short("number of fields")?)
             }
-            TypeOptionKind::Set(element) => {
-                Self::Set(Shared::new(Self::parse_within(element, depth_left)?))
+            number => return Ok(Self::from_number(number)),
+        };
+        let mut parts = Parts::new();
+        for _ in 0..count {
+            let name = match nest {
+                Nest::Udt(..) => reader.string("name of user type field")?,
+                _ => "",
+            };
+            parts.push((name.into(), Self::read(reader, depth_left)?));
+        }
+        Ok(Self::nest(nest, parts))
+    }
+
+    /// The type of these parts, one for each element type or field; only fields of a user-defined type
+    /// have names.
+    pub(super) fn nest(nest: Nest, mut parts: Parts) -> Self {
+        match nest {
+            Nest::Tuple => {
+                let types = parts.into_iter().map(|(_, ty)| ty);
+                return Self::Tuple(Shared::from(types.gather()));
             }
-            TypeOptionKind::Map(key, value) => {
-                let key = Self::parse_within(key, depth_left)?;
-                Self::Map(Shared::new((key, Self::parse_within(value, depth_left)?)))
-            }
-            TypeOptionKind::Tuple(fields) => {
-                let mut types = Vec::new();
-                for field in fields.iter() {
-                    types.push(Self::parse_within(field, depth_left)?);
-                }
-                Self::Tuple(Shared::from(types))
-            }
-            TypeOptionKind::Udt {
-                keyspace,
-                name,
-                fields,
-            } => {
-                let mut types = Vec::new();
-                for (name, field) in fields.iter() {
-                    types.push((name.into(), Self::parse_within(field, depth_left)?));
-                }
-                let (keyspace, name, fields) = (keyspace.into(), name.into(), types.into());
-                Self::Udt(Shared::new(UdtType {
+            Nest::Udt(keyspace, name) => {
+                let fields = parts.into_boxed_slice();
+                return Self::Udt(Shared::new(UdtType {
                     keyspace,
                     name,
                     fields,
-                }))
+                }));
             }
-        })
+            _ => {}
+        }
+        // Those who read types give as many as there have to be.
+        let mut last = || parts.pop().map_or(Self::Unknown(u16::MAX), |(_, ty)| ty);
+        let element = last();
+        match nest {
+            Nest::List => Self::List(Shared::new(element)),
+            Nest::Map => Self::Map(Shared::new((last(), element))),
+            Nest::Vector(dimension) => Self::Vector(Shared::new(VectorType { element, dimension })),
+            _ => Self::Set(Shared::new(element)),
+        }
     }
 
     /// Finds a type without parameters by its number in the protocol.
@@ -175,6 +191,33 @@ impl ColumnType {
             0x14 => Self::TinyInt,
             0x15 => Self::Duration,
             number => Self::Unknown(number),
+        }
+    }
+
+    /// The number of a type without parameters, 0 of one with.
+    const fn native_number(&self) -> u16 {
+        match self {
+            Self::Ascii => 0x01,
+            Self::BigInt => 0x02,
+            Self::Blob => 0x03,
+            Self::Boolean => 0x04,
+            Self::Counter => 0x05,
+            Self::Decimal => 0x06,
+            Self::Double => 0x07,
+            Self::Float => 0x08,
+            Self::Int => 0x09,
+            Self::Timestamp => 0x0b,
+            Self::Uuid => 0x0c,
+            Self::Text => 0x0d,
+            Self::Varint => 0x0e,
+            Self::Timeuuid => 0x0f,
+            Self::Inet => 0x10,
+            Self::Date => 0x11,
+            Self::Time => 0x12,
+            Self::SmallInt => 0x13,
+            Self::TinyInt => 0x14,
+            Self::Duration => 0x15,
+            _ => 0,
         }
     }
 
@@ -215,6 +258,25 @@ impl ColumnType {
     }
 }
 
+/// Names of the types without parameters, by their numbers from 1 on.
+const NAMES: &str = "ascii bigint blob boolean counter decimal double float int text timestamp uuid \
+     text varint timeuuid inet date time smallint tinyint duration";
+
+/// What a type with parameters is.
+pub(super) enum Nest {
+    List,
+    Set,
+    Map,
+    Tuple,
+    /// Keyspace and name.
+    Udt(Box<str>, Box<str>),
+    /// The dimension.
+    Vector(u32),
+}
+
+/// What it is made of: names, empty but for fields of a user-defined type, and types.
+pub(super) type Parts = Vec<(Box<str>, ColumnType)>;
+
 impl VectorType {
     fn width(&self) -> Option<usize> {
         self.element
@@ -226,50 +288,41 @@ impl VectorType {
 /// The CQL form, without `frozen`.
 impl fmt::Display for ColumnType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Ascii => "ascii",
-            Self::BigInt => "bigint",
-            Self::Blob => "blob",
-            Self::Boolean => "boolean",
-            Self::Counter => "counter",
-            Self::Decimal => "decimal",
-            Self::Double => "double",
-            Self::Float => "float",
-            Self::Int => "int",
-            Self::Timestamp => "timestamp",
-            Self::Uuid => "uuid",
-            Self::Text => "text",
-            Self::Varint => "varint",
-            Self::Timeuuid => "timeuuid",
-            Self::Inet => "inet",
-            Self::Date => "date",
-            Self::Time => "time",
-            Self::SmallInt => "smallint",
-            Self::TinyInt => "tinyint",
-            Self::Duration => "duration",
-            Self::List(element) => return write!(formatter, "list<{element}>"),
-            Self::Set(element) => return write!(formatter, "set<{element}>"),
-            Self::Map(map) => return write!(formatter, "map<{}, {}>", map.0, map.1),
+        let (opening, first, second) = match self {
+            Self::List(element) => ("list<", &**element, None),
+            Self::Set(element) => ("set<", &**element, None),
+            Self::Map(map) => ("map<", &map.0, Some(&map.1)),
+            Self::Vector(vector) => ("vector<", &vector.element, None),
             Self::Tuple(fields) => {
-                formatter.write_str("tuple<")?;
-                for (index, field) in fields.iter().enumerate() {
-                    let separator = if index == 0 { "" } else { ", " };
-                    write!(formatter, "{separator}{field}")?;
+                formatter.write_str("tuple")?;
+                let mut separator = "<";
+                for field in fields.iter() {
+                    formatter.write_str(core::mem::replace(&mut separator, ", "))?;
+                    field.fmt(formatter)?;
                 }
-                return formatter.write_str(">");
+                // Without fields there was no bracket yet.
+                return formatter.write_str(if fields.is_empty() { "<>" } else { ">" });
             }
             Self::Udt(udt) => return write!(formatter, "{}.{}", udt.keyspace, udt.name),
-            Self::Vector(vector) => {
-                return write!(
-                    formatter,
-                    "vector<{}, {}>",
-                    vector.element, vector.dimension
-                );
-            }
             Self::Custom(class) => return write!(formatter, "'{class}'"),
             Self::Unknown(number) => return write!(formatter, "type 0x{number:04x}"),
+            native => {
+                let place = usize::from(native.native_number().saturating_sub(1));
+                let name = NAMES.as_bytes().split(|byte| *byte == b' ').nth(place);
+                let name = core::str::from_utf8(name.unwrap_or_default());
+                return formatter.write_str(name.unwrap_or_default());
+            }
         };
-        formatter.write_str(name)
+        formatter.write_str(opening)?;
+        first.fmt(formatter)?;
+        if let Some(second) = second {
+            formatter.write_str(", ")?;
+            second.fmt(formatter)?;
+        }
+        if let Self::Vector(vector) = self {
+            write!(formatter, ", {}", vector.dimension)?;
+        }
+        formatter.write_str(">")
     }
 }
 

@@ -31,10 +31,7 @@ pub trait DecodeValue<'a>: Sized {
 }
 
 fn mismatch<T>(ty: &ColumnType) -> TypeMismatch {
-    TypeMismatch {
-        rust: type_name::<T>(),
-        cql: ty.clone(),
-    }
+    TypeMismatch::new(type_name::<T>(), ty)
 }
 
 /// Implements the trait for types that need nothing of the column type.
@@ -173,11 +170,7 @@ pub(super) fn decode_sequence<'a>(
         return elements.finish();
     }
     let Some(element_type) = element_type(ty) else {
-        return Err(TypeMismatch {
-            rust: "sequence",
-            cql: ty.clone(),
-        }
-        .into());
+        return Err(TypeMismatch::new("sequence", ty).into());
     };
     let mut elements = Elements::parse(cell, 1)?;
     while let Some(element) = elements.next() {
@@ -197,11 +190,7 @@ pub(super) fn decode_map<'a>(
 ) -> Result<(), DecodeValueError> {
     let cell = cell.ok_or(DecodeValueError::Null)?;
     let ColumnType::Map(types) = ty else {
-        return Err(TypeMismatch {
-            rust: "map",
-            cql: ty.clone(),
-        }
-        .into());
+        return Err(TypeMismatch::new("map", ty).into());
     };
     let mut elements = Elements::parse(cell, 2)?;
     while let (Some(key), Some(value)) = (elements.next(), elements.next()) {

@@ -197,10 +197,7 @@ fn decode_udt(udt: &UdtType, bytes: &[u8]) -> Result<UdtValue, DecodeValueError>
 }
 
 fn mismatch(rust: &'static str, ty: &ColumnType) -> TypeMismatch {
-    TypeMismatch {
-        rust,
-        cql: ty.clone(),
-    }
+    TypeMismatch::new(rust, ty)
 }
 
 #[cfg(test)]

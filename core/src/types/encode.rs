@@ -42,11 +42,7 @@ pub enum MaybeUnset<T> {
 }
 
 fn mismatch<T: ?Sized>(ty: &ColumnType) -> EncodeValueError {
-    TypeMismatch {
-        rust: type_name::<T>(),
-        cql: ty.clone(),
-    }
-    .into()
+    TypeMismatch::new(type_name::<T>(), ty).into()
 }
 
 /// Implements the trait for types that are a few bytes.
@@ -237,11 +233,7 @@ pub(super) fn encode_sequence<'v, T: EncodeValue + 'v>(
     elements: impl ExactSizeIterator<Item = &'v T>,
 ) -> Result<Written, EncodeValueError> {
     let Some(element) = element_type(ty) else {
-        return Err(TypeMismatch {
-            rust,
-            cql: ty.clone(),
-        }
-        .into());
+        return Err(TypeMismatch::new(rust, ty).into());
     };
     if let ColumnType::Vector(vector) = ty {
         let (expected, got) = (vector.dimension, elements.len());
@@ -272,11 +264,7 @@ pub(super) fn encode_map<'v, K: EncodeValue + 'v, V: EncodeValue + 'v>(
     entries: impl ExactSizeIterator<Item = (&'v K, &'v V)>,
 ) -> Result<Written, EncodeValueError> {
     let ColumnType::Map(types) = ty else {
-        return Err(TypeMismatch {
-            rust,
-            cql: ty.clone(),
-        }
-        .into());
+        return Err(TypeMismatch::new(rust, ty).into());
     };
     writer.value_with(|content| {
         content.put_count(entries.len())?;
@@ -320,11 +308,7 @@ pub(super) fn tuple_fields<'t>(
     got: usize,
 ) -> Result<&'t [ColumnType], EncodeValueError> {
     let ColumnType::Tuple(fields) = ty else {
-        return Err(TypeMismatch {
-            rust,
-            cql: ty.clone(),
-        }
-        .into());
+        return Err(TypeMismatch::new(rust, ty).into());
     };
     if got > fields.len() {
         return Err(EncodeValueError::TupleLength {

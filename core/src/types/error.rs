@@ -15,6 +15,15 @@ pub struct TypeMismatch {
     pub cql: ColumnType,
 }
 
+impl TypeMismatch {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn new(rust: &'static str, cql: &ColumnType) -> Self {
+        let cql = cql.clone();
+        Self { rust, cql }
+    }
+}
+
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} does not fit {}", self.rust, self.cql)

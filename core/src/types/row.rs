@@ -49,11 +49,17 @@ fn bind<S: Sink, T: EncodeValue + ?Sized>(
         let written = value.encode(&column.ty, ValueWriter::marker(sink))?;
         Ok(IsUnset(written.is_unset()))
     });
-    written.map_err(|error| BindError::Value {
+    written.map_err(|error| bind_error(index, column, error))
+}
+
+#[cold]
+#[inline(never)]
+fn bind_error(index: usize, column: &ColumnSpec, error: EncodeValueError) -> BindError {
+    BindError::Value {
         index,
         name: column.name.clone(),
         error,
-    })
+    }
 }
 
 fn check_column_count(columns: &[ColumnSpec], expected: usize) -> Result<(), RowError> {
@@ -65,8 +71,10 @@ fn check_column_count(columns: &[ColumnSpec], expected: usize) -> Result<(), Row
     }
 }
 
-fn column_error(index: usize, column: &ColumnSpec) -> impl FnOnce(DecodeValueError) -> RowError {
-    move |error| RowError::Column {
+#[cold]
+#[inline(never)]
+fn column_error(index: usize, column: &ColumnSpec, error: DecodeValueError) -> RowError {
+    RowError::Column {
         index,
         name: column.name.clone(),
         error,
@@ -77,25 +85,40 @@ fn column_error(index: usize, column: &ColumnSpec) -> impl FnOnce(DecodeValueErr
 struct Cursor<'c, 'a> {
     columns: core::iter::Enumerate<core::slice::Iter<'c, ColumnSpec>>,
     cells: CellsIter<'a>,
-    /// What to say when one of the two ends early.
-    count_error: RowError,
+    expected: usize,
+    got: u32,
 }
 
 impl<'c, 'a> Cursor<'c, 'a> {
     fn new(columns: &'c [ColumnSpec], row: RawRow<'a>, expected: usize) -> Self {
-        let got = usize::try_from(row.len()).unwrap_or(usize::MAX);
         Self {
             columns: columns.iter().enumerate(),
             cells: row.cells(),
-            count_error: RowError::Count { expected, got },
+            expected,
+            got: row.len(),
         }
     }
 
     fn next<T: DecodeValue<'a>>(&mut self) -> Result<T, RowError> {
-        let (Some((index, column)), Some(cell)) = (self.columns.next(), self.cells.next()) else {
-            return Err(self.count_error.clone());
+        let Some((index, column, cell)) = self.next_cell() else {
+            return Err(self.count_error());
         };
-        T::decode(&column.ty, cell).map_err(column_error(index, column))
+        T::decode(&column.ty, cell).map_err(|error| column_error(index, column, error))
+    }
+
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn next_cell(&mut self) -> Option<(usize, &'c ColumnSpec, Option<&'a [u8]>)> {
+        let (index, column) = self.columns.next()?;
+        Some((index, column, self.cells.next()?))
+    }
+
+    #[cold]
+    #[inline(never)]
+    const fn count_error(&self) -> RowError {
+        RowError::Count {
+            expected: self.expected,
+            got: self.got as usize,
+        }
     }
 }
 
@@ -191,7 +214,7 @@ macro_rules! tuple_row {
                 let mut columns = columns.iter().enumerate();
                 $(if let Some((index, column)) = columns.next() {
                     $field::type_check(&column.ty)
-                        .map_err(|mismatch| column_error(index, column)(mismatch.into()))?;
+                        .map_err(|mismatch| column_error(index, column, mismatch.into()))?;
                 })+
                 Ok(())
             }

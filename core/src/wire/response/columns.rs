@@ -9,12 +9,17 @@ use crate::wire::{ParseError, ParseErrorKind, Reader};
 /// How deep types may nest.
 pub const TYPE_DEPTH_MAX: usize = 32;
 
-const CUSTOM: u16 = 0x00;
-const LIST: u16 = 0x20;
-const MAP: u16 = 0x21;
-const SET: u16 = 0x22;
-const UDT: u16 = 0x30;
-const TUPLE: u16 = 0x31;
+/// Numbers of types that have something behind them.
+pub(crate) mod type_number {
+    pub(crate) const CUSTOM: u16 = 0x00;
+    pub(crate) const LIST: u16 = 0x20;
+    pub(crate) const MAP: u16 = 0x21;
+    pub(crate) const SET: u16 = 0x22;
+    pub(crate) const UDT: u16 = 0x30;
+    pub(crate) const TUPLE: u16 = 0x31;
+}
+
+use type_number::*;
 
 /// Column specifications of a result or of bind markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,6 +166,10 @@ impl<'a> TypeOption<'a> {
         Ok(Self {
             bytes: reader.since(&start),
         })
+    }
+
+    pub(crate) const fn as_bytes(self) -> &'a [u8] {
+        self.bytes
     }
 
     /// What kind of type it is, one level deep.

@@ -31,6 +31,7 @@ mod rows;
 mod supported;
 
 pub use auth::{AuthChallenge, AuthSuccess, Authenticate};
+pub(crate) use columns::type_number;
 pub use columns::{
     ColumnSpec, Columns, ColumnsIter, TYPE_DEPTH_MAX, TypeOption, TypeOptionKind, TypeOptions,
     TypeOptionsIter, UdtFields, UdtFieldsIter,
