@@ -11,6 +11,14 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(any_number(text)?).ok()
 }
 
+/// The same for one that may be below 0.
+pub(crate) fn signed(text: &str) -> Option<i32> {
+    match text.strip_prefix('-') {
+        Some(digits) => i32::try_from(0_i64.checked_sub_unsigned(number_of_digits(digits)?)?).ok(),
+        None => number(text),
+    }
+}
+
 /// The same for a number that is not 0.
 pub(crate) fn nonzero(text: &str) -> Option<NonZeroU16> {
     number(text).and_then(NonZeroU16::new)
@@ -28,16 +36,19 @@ pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
 
 /// A UUID in its usual form: 36 characters.
 pub(crate) fn uuid(text: &str) -> Option<Uuid> {
-    let (mut value, mut place) = (0_u128, 0);
-    for byte in text.bytes() {
-        match (HYPHENS.contains(&place), byte) {
-            (true, b'-') => {}
-            (true, _) => return None,
-            (false, byte) => value = value << 4 | u128::from(hex_digit(byte)?),
-        }
-        place += 1;
+    if text.len() != 36 {
+        return None;
     }
-    (place == 36).then(|| Uuid::from_u128(value))
+    let mut rest = text.bytes();
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) && rest.next() != Some(b'-') {
+            return None;
+        }
+        let mut digit = || hex_digit(rest.next()?);
+        *byte = digit()? << 4 | digit()?;
+    }
+    Some(Uuid::from_bytes(bytes))
 }
 
 /// The same, written.
@@ -60,9 +71,22 @@ pub(crate) fn uuid_text(id: Uuid) -> String {
 /// Where hyphens stand in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-#[inline(never)]
 fn any_number(text: &str) -> Option<u64> {
-    text.parse().ok()
+    number_of_digits(text.strip_prefix('+').unwrap_or(text))
+}
+
+#[inline(never)]
+fn number_of_digits(text: &str) -> Option<u64> {
+    let mut number = None;
+    for byte in text.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        let shifted = number.unwrap_or(0_u64).checked_mul(10)?;
+        number = Some(shifted.checked_add(u64::from(digit))?);
+    }
+    number
 }
 
 #[cfg(test)]
@@ -79,6 +103,18 @@ mod tests {
             "65536",
             "-1",
             "+5",
+            "-+5",
+            "+-5",
+            "-",
+            "+",
+            "++5",
+            "2147483647",
+            "2147483648",
+            "-2147483648",
+            "-2147483649",
+            "18446744073709551615",
+            "18446744073709551616",
+            "-18446744073709551615",
             "1 ",
             "99999999999999999999",
         ] {
@@ -89,6 +125,7 @@ mod tests {
                 text.parse().ok().filter(|n: &i32| *n >= 0)
             );
             assert_eq!(nonzero(text), text.parse().ok(), "{text}");
+            assert_eq!(signed(text), text.parse().ok(), "{text}");
         }
     }
 

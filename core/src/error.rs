@@ -17,8 +17,15 @@ use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
-#[derive(Clone, PartialEq)]
+#[derive(PartialEq)]
 pub struct Error(Repr);
+
+impl Clone for Error {
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
 
 /// Two forms of the same; a kind without detail that can be brief always is.
 #[derive(Clone, PartialEq)]
@@ -348,6 +355,13 @@ impl Error {
         Self::with_text(ErrorKind::Bug, what)
     }
 
+    /// The same with the error that led to it. No text is made before somebody asks for it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn caused_by(kind: ErrorKind, cause: Self) -> Self {
+        Self::detailed(kind, Detail::History(Vec::from([cause])))
+    }
+
     /// No node could be reached; `causes` are the last errors of those tried.
     #[cold]
     #[inline(never)]
@@ -422,7 +436,8 @@ impl Error {
         }
     }
 
-    /// Why each node that was tried could not be reached, for [`ErrorKind::Unreachable`].
+    /// Why each node that was tried could not be reached, for [`ErrorKind::Unreachable`]; for a link
+    /// that we closed what we closed it for, if it was given up.
     pub fn causes(&self) -> &[Self] {
         match self.detail() {
             Some(Detail::History(causes)) => causes,
@@ -591,8 +606,8 @@ impl fmt::Display for Error {
             (_, Some(Detail::Encode(error))) => error.fmt(f),
             (_, Some(Detail::Parse(error))) => error.fmt(f),
             (_, Some(Detail::Value(error))) => error.fmt(f),
-            (ErrorKind::Unreachable, Some(Detail::History(causes))) => {
-                f.write_str("no node could be reached")?;
+            (kind, Some(Detail::History(causes))) => {
+                Summary(kind).fmt(f)?;
                 for (index, cause) in causes.iter().enumerate() {
                     write!(f, "{}{cause}", if index == 0 { ": " } else { "; " })?;
                 }
@@ -933,6 +948,18 @@ impl core::error::Error for LinkError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_behind_what_it_led_to() {
+        let link = ErrorKind::Link(LinkError::new(LinkErrorKind::ClosedByUs));
+        let cause = Error::new(ErrorKind::Limit(LimitField::Orphans));
+        let error = Error::caused_by(link, cause.clone());
+        assert_eq!((error.kind(), error.causes()), (link, &[cause][..]));
+        assert_eq!(
+            alloc::format!("{error}"),
+            "closed by this side: too many requests were given up on this connection"
+        );
+    }
 
     #[test]
     fn errors_stay_small() {

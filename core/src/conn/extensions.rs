@@ -9,7 +9,7 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
-use crate::digits::{nonzero, number, uuid};
+use crate::digits::{nonzero, number, signed, uuid};
 use crate::routing::{ShardIdx, ShardMap};
 use crate::wire::response::Supported;
 use crate::wire::{Compression, Dialect, ProtocolVersion};
@@ -64,8 +64,8 @@ pub mod key {
     pub const SESSION_ID: &str = "SESSION_ID";
 }
 
-const LWT_MASK_NAME: &str = "LWT_OPTIMIZATION_META_BIT_MASK";
-const RATE_LIMIT_CODE_NAME: &str = "ERROR_CODE";
+const LWT_MASK_NAME: &str = "LWT_OPTIMIZATION_META_BIT_MASK=";
+const RATE_LIMIT_CODE_NAME: &str = "ERROR_CODE=";
 const ALGORITHM: &str = "biased-token-round-robin";
 const PARTITIONER_SUFFIX: &str = "Murmur3Partitioner";
 
@@ -135,33 +135,30 @@ impl Offer {
         let first = |name: &str| supported.first(name);
         let has = |name: &str| supported.contains(name);
         let named = |key: &str, name: &str| {
-            supported.get(key).and_then(|values| {
-                values
-                    .iter()
-                    .find_map(|value| value.strip_prefix(name)?.strip_prefix('='))
-            })
+            let mut values = supported.get(key)?.iter();
+            values.find_map(|value| value.strip_prefix(name))
         };
-        let (sharding, sharding_invalid) = parse_sharding(first);
+        let (sharding, sharding_invalid) = parse_sharding(supported);
+        let port = |name: &str| first(name).and_then(nonzero);
+        let (tablets_v1, tablets_v2) = (has(key::TABLETS_V1), has(key::TABLETS_V2));
+        let mut names = supported.iter();
         Self {
             sharding,
             sharding_invalid,
             ports: ShardAwarePorts {
-                plain: first(key::SHARD_AWARE_PORT).and_then(nonzero),
-                tls: first(key::SHARD_AWARE_PORT_TLS).and_then(nonzero),
+                plain: port(key::SHARD_AWARE_PORT),
+                tls: port(key::SHARD_AWARE_PORT_TLS),
             },
             host_id: first(key::HOST_ID).and_then(uuid),
             lwt_mask: named(key::LWT_MARK, LWT_MASK_NAME).and_then(number),
-            rate_limit_error: named(key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME)
-                .and_then(|code| code.parse().ok()),
+            rate_limit_error: named(key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME).and_then(signed),
             metadata_id: has(key::METADATA_ID),
-            tablets_v1: has(key::TABLETS_V1),
-            tablets_v2: has(key::TABLETS_V2),
+            tablets_v1,
+            tablets_v2,
             client_options: has(key::CLIENT_OPTIONS),
-            is_scylla: supported
-                .iter()
-                .any(|(name, _)| name.starts_with("SCYLLA_"))
-                || has(key::TABLETS_V1)
-                || has(key::TABLETS_V2),
+            is_scylla: tablets_v1
+                || tablets_v2
+                || names.any(|(name, _)| name.starts_with("SCYLLA_")),
         }
     }
 
@@ -178,7 +175,7 @@ impl Offer {
 }
 
 /// All values valid: sharding. None there: none. Anything else: invalid as a whole.
-fn parse_sharding<'a>(first: impl Fn(&str) -> Option<&'a str>) -> (Option<Sharding>, bool) {
+fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
     let keys = [
         key::SHARD,
         key::NR_SHARDS,
@@ -186,32 +183,24 @@ fn parse_sharding<'a>(first: impl Fn(&str) -> Option<&'a str>) -> (Option<Shardi
         key::SHARDING_ALGORITHM,
         key::SHARDING_IGNORE_MSB,
     ];
-    let values = keys.map(first);
-    if values.iter().all(Option::is_none) {
-        return (None, false);
+    let mut is_there = false;
+    // None of them is valid when empty.
+    let values = keys.map(|name| {
+        let value = supported.first(name);
+        is_there |= value.is_some();
+        value.unwrap_or_default()
+    });
+    let sharding = sharding(values);
+    (sharding, is_there && sharding.is_none())
+}
+
+fn sharding([shard, count, partitioner, algorithm, ignore_msb]: [&str; 5]) -> Option<Sharding> {
+    if algorithm != ALGORITHM || !partitioner.ends_with(PARTITIONER_SUFFIX) {
+        return None;
     }
-    let [
-        Some(shard),
-        Some(count),
-        Some(partitioner),
-        Some(algorithm),
-        Some(ignore_msb),
-    ] = values
-    else {
-        return (None, true);
-    };
-    let sharding = || {
-        if algorithm != ALGORITHM || !partitioner.ends_with(PARTITIONER_SUFFIX) {
-            return None;
-        }
-        let map = ShardMap::new(number(count)?, number(ignore_msb)?).ok()?;
-        Some(Sharding {
-            shard: map.check(number(shard)?)?,
-            map,
-        })
-    };
-    let sharding = sharding();
-    (sharding, sharding.is_none())
+    let map = ShardMap::new(number(count)?, number(ignore_msb)?).ok()?;
+    let shard = map.check(number(shard)?)?;
+    Some(Sharding { shard, map })
 }
 
 /// What an open connection agreed with its node.

@@ -670,7 +670,7 @@ fn lost(cause: &Error) -> Error {
         ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) => cause.clone(),
         _ => {
             let kind = ErrorKind::Link(LinkError::new(LinkErrorKind::ClosedByUs));
-            Error::with_text(kind, alloc::format!("{cause}"))
+            Error::caused_by(kind, cause.clone())
         }
     };
     error.with_applied(Applied::No)

@@ -407,25 +407,28 @@ fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a
     for (name, value) in &config.startup_options {
         options.push((name, value));
     }
-    if let Some(text) = &config.driver_config
-        && agreed.offer.client_options
-    {
-        options.push((key::DRIVER_CONFIG, text));
-    }
-    if let Some(wanted) = config.compression {
-        options.push((key::COMPRESSION, wanted.name()));
-    }
     let (offer, tablets) = (&agreed.offer, agreed.tablets);
-    let extensions = [
-        (key::LWT_MARK, offer.lwt_mask.is_some()),
-        (key::RATE_LIMIT_ERROR, offer.rate_limit_error.is_some()),
-        (key::METADATA_ID, offer.metadata_id),
-        (key::TABLETS_V1, tablets == TabletsRouting::V1),
-        (key::TABLETS_V2, tablets == TabletsRouting::V2),
+    let driver_config = config.driver_config.as_deref();
+    let compression = config.compression.map(|wanted| wanted.name());
+    let present = |is_on: bool| is_on.then_some("");
+    let others = [
+        (
+            key::DRIVER_CONFIG,
+            driver_config.filter(|_| offer.client_options),
+        ),
+        (key::COMPRESSION, compression),
+        (key::LWT_MARK, present(offer.lwt_mask.is_some())),
+        (
+            key::RATE_LIMIT_ERROR,
+            present(offer.rate_limit_error.is_some()),
+        ),
+        (key::METADATA_ID, present(offer.metadata_id)),
+        (key::TABLETS_V1, present(tablets == TabletsRouting::V1)),
+        (key::TABLETS_V2, present(tablets == TabletsRouting::V2)),
     ];
-    for (name, is_on) in extensions {
-        if is_on {
-            options.push((name, ""));
+    for (name, value) in others {
+        if let Some(value) = value {
+            options.push((name, value));
         }
     }
     options
@@ -449,10 +452,12 @@ fn malformed() -> Error {
 
 fn version_refused(asked: ProtocolVersion, text: &str) -> Error {
     let kind = ErrorKind::PeerIncompatible(PeerIncompatible::ProtocolVersion);
-    Error::with_text(
-        kind,
-        alloc::format!("asked for version {}: {text}", asked.number()),
-    )
+    let number = match asked {
+        ProtocolVersion::V3 => "3",
+        ProtocolVersion::V4 => "4",
+        ProtocolVersion::V5 => "5",
+    };
+    Error::with_text(kind, ["asked for version ", number, ": ", text].concat())
 }
 
 #[cfg(test)]

@@ -112,6 +112,7 @@ impl<'a> StringMultimap<'a> {
 
     /// The values of a key; the first entry counts if a peer sends a key twice.
     #[must_use]
+    #[inline(never)]
     pub fn get(&self, key: &str) -> Option<StringList<'a>> {
         self.iter()
             .find_map(|(name, values)| (name == key).then_some(values))

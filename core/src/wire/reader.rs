@@ -147,23 +147,26 @@ impl<'a> Reader<'a> {
     }
 
     /// A `[byte]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn byte(&mut self, what: &'static str) -> Result<u8, ParseError> {
         Ok(u8::from_be_bytes(self.array(what)?))
     }
 
     /// A `[short]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn short(&mut self, what: &'static str) -> Result<u16, ParseError> {
         Ok(u16::from_be_bytes(self.array(what)?))
     }
 
     /// An `[int]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn int(&mut self, what: &'static str) -> Result<i32, ParseError> {
         Ok(i32::from_be_bytes(self.array(what)?))
     }
 
     /// An `[int]` that is a set of bits, so that the highest one is no sign.
     pub fn bits(&mut self, what: &'static str) -> Result<u32, ParseError> {
-        Ok(u32::from_be_bytes(self.array(what)?))
+        self.int(what).map(i32::cast_unsigned)
     }
 
     /// An `[int]` that counts things and so cannot be negative.

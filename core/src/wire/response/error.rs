@@ -33,14 +33,36 @@ impl ServerError {
         } else {
             ErrorCode::from_number(number)
         };
-        let message = String::from_utf8_lossy(reader.short_bytes("error message")?);
-        let message = message.into_owned().into_boxed_str();
+        let message = text(reader.short_bytes("error message")?);
         let detail = ErrorDetail::parse(dialect.version, code, number, reader)?;
         Ok(Self {
             code,
             message,
             detail,
         })
+    }
+}
+
+/// What is no UTF-8 is replaced, as the library does, whose way is made for long texts.
+fn text(mut bytes: &[u8]) -> Box<str> {
+    let mut text = String::new();
+    loop {
+        let error = match core::str::from_utf8(bytes) {
+            Ok(rest) => {
+                text.push_str(rest);
+                return text.into_boxed_str();
+            }
+            Err(error) => error,
+        };
+        let (valid, rest) = bytes
+            .split_at_checked(error.valid_up_to())
+            .unwrap_or_default();
+        text.push_str(core::str::from_utf8(valid).unwrap_or_default());
+        text.push(char::REPLACEMENT_CHARACTER);
+        // Without a length the text ends within a letter.
+        bytes = rest
+            .get(error.error_len().unwrap_or(rest.len())..)
+            .unwrap_or_default();
     }
 }
 
@@ -496,6 +518,31 @@ mod tests {
             (error.code, &*error.message),
             (ErrorCode::Invalid, "m\u{fffd}")
         );
+    }
+
+    /// As the library does, wherever the letters break off or are wrong.
+    #[test]
+    fn bad_letters_are_replaced_one_by_one() {
+        let letters = "a\u{e4}\u{20ac}\u{1f600}z".as_bytes();
+        for start in 0..letters.len() {
+            for end in start..=letters.len() {
+                for wrong in [0x00, 0x80, 0xc3, 0xe2, 0xf0, 0xff] {
+                    let part = &letters[start..end];
+                    for bytes in [
+                        part.to_vec(),
+                        [part, &[wrong]].concat(),
+                        [part, &[wrong], letters].concat(),
+                        [&[wrong, wrong], part].concat(),
+                    ] {
+                        assert_eq!(
+                            *text(&bytes),
+                            *String::from_utf8_lossy(&bytes),
+                            "{bytes:x?}"
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl<'a> Supported<'a> {
 
     /// The first value of an option; `None` if the node did not name it or gave no value.
     #[must_use]
+    #[inline(never)]
     pub fn first(&self, name: &str) -> Option<&'a str> {
         self.get(name)?.first()
     }
