@@ -34,12 +34,16 @@ const READINGS: i32 = 10;
 /// Runs the session from start to close.
 pub async fn run(stack: Stack<'static>, parameters: &Parameters, seed: u64) -> Result<(), Error> {
     let pool = POOL.init_with(|| SocketPool::new(stack, BUFFERS.take()));
-    let transport = EmbassyTransport::new(pool, Options::default());
+    let mut host = Seed(seed);
+    let mut source = |into: &mut [u8]| host.try_fill_bytes(into).map_err(|never| match never {});
+    let mut seed = messina_embassy::Seed::from_entropy(&mut source)
+        .map_err(|_| Error::bug("the host's entropy"))?;
+    let transport = EmbassyTransport::new(pool, &mut seed, Options::default());
     let mut config = Config::mcu();
     let contact_point = SocketAddr::from((parameters.host, parameters.port));
     config.contact_points.push(Endpoint::Addr(contact_point));
     let begin = Instant::now();
-    let (session, driver) = start(config, transport, &mut Seed(seed))?;
+    let (session, driver) = start(config, transport, &mut seed)?;
     let runner = Runner::new(driver, CONNECTIONS);
     let work = async {
         let outcome = work(&session, begin).await;

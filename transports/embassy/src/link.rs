@@ -6,19 +6,24 @@ use core::num::NonZeroU16;
 use core::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
+use embassy_time::{Duration, Instant};
 use messina_core::drive::Link;
 use messina_core::error::{LinkError, LinkErrorKind};
-use messina_core::time::Instant;
 
 use crate::net::{ConnectionLost, Network, PooledSocket};
 use crate::time;
-use crate::transport::Liveness;
+use crate::transport::Watch;
+
+/// How long a close waits for the peer's acknowledgement before it becomes a reset: a lost frame
+/// or two, which cost at least a second each.
+const CLOSE_GRACE: Duration = Duration::from_secs(4);
 
 /// A TCP connection over embassy-net. Dropping it resets the connection and gives the socket back.
 pub struct EmbassyLink<'d> {
     network: Network<'d>,
     socket: PooledSocket<'d>,
-    liveness: Option<Liveness>,
+    /// A connection that ends when this long nothing was heard was not reset.
+    silent_after: Duration,
     last_heard: Instant,
     stage: Stage,
 }
@@ -26,8 +31,8 @@ pub struct EmbassyLink<'d> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Our end was queued and waits to be acknowledged.
-    Closing,
+    /// Our end was queued and waits to be acknowledged, until then.
+    Closing(Instant),
     Closed,
     Failed(LinkError),
 }
@@ -36,14 +41,14 @@ impl<'d> EmbassyLink<'d> {
     pub(crate) fn new(
         network: Network<'d>,
         mut socket: PooledSocket<'d>,
-        liveness: Option<Liveness>,
+        watch: Option<Watch>,
     ) -> Self {
-        socket.watch(liveness.map(Liveness::in_ticks));
+        socket.watch(watch);
         Self {
             network,
             socket,
-            liveness,
-            last_heard: time::now(),
+            silent_after: watch.map_or(Duration::MAX, Watch::surely_silent_after),
+            last_heard: Instant::now(),
             stage: Stage::Open,
         }
     }
@@ -51,14 +56,11 @@ impl<'d> EmbassyLink<'d> {
     /// The stack has one word for every loss. A silence as long as the agreed one, or a network
     /// that is gone, was no reset.
     fn fail(&mut self, ConnectionLost: ConnectionLost) -> LinkError {
-        let silent_for = time::now().saturating_since(self.last_heard);
-        let silent = self
-            .liveness
-            .is_some_and(|liveness| silent_for >= liveness.surely_silent_after());
-        let error = if silent || !self.network.is_up() {
-            self.network.silence()
-        } else {
-            LinkError::new(LinkErrorKind::Reset)
+        let is_silent = self.last_heard.elapsed() >= self.silent_after;
+        let error = match self.network.state() {
+            Err(missing) => missing,
+            Ok(()) if is_silent => LinkError::TIMED_OUT,
+            Ok(()) => LinkError::new(LinkErrorKind::Reset),
         };
         self.stage = Stage::Failed(error);
         error
@@ -72,7 +74,7 @@ impl Link for EmbassyLink<'_> {
         into: &mut BytesMut,
     ) -> Poll<Result<usize, LinkError>> {
         match self.stage {
-            Stage::Open | Stage::Closing => {}
+            Stage::Open | Stage::Closing(_) => {}
             Stage::Closed => return Poll::Ready(Ok(0)),
             Stage::Failed(error) => return Poll::Ready(Err(error)),
         }
@@ -81,19 +83,25 @@ impl Link for EmbassyLink<'_> {
             // Against the contract; zero bytes read would look like the end.
             return Poll::Ready(Err(LinkError::new(LinkErrorKind::Other)));
         }
-        match ready!(self.socket.poll_read(cx, into, spare)) {
-            Ok(len) => {
-                self.last_heard = time::now();
+        match self.socket.poll_read(cx, into, spare) {
+            Poll::Ready(Ok(len)) => {
+                self.last_heard = Instant::now();
                 Poll::Ready(Ok(len))
             }
-            Err(lost) => Poll::Ready(Err(self.fail(lost))),
+            Poll::Ready(Err(lost)) => Poll::Ready(Err(self.fail(lost))),
+            // A stack that loses its address ends its connections, one that keeps it waits with
+            // them, for retransmissions that come ever later. A new connection is there sooner.
+            Poll::Pending if self.network.state().is_err() => {
+                Poll::Ready(Err(self.fail(ConnectionLost)))
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, LinkError>> {
         match self.stage {
             Stage::Open => {}
-            Stage::Closing | Stage::Closed => {
+            Stage::Closing(_) | Stage::Closed => {
                 return Poll::Ready(Err(LinkError::new(LinkErrorKind::ClosedByUs)));
             }
             Stage::Failed(error) => return Poll::Ready(Err(error)),
@@ -110,23 +118,36 @@ impl Link for EmbassyLink<'_> {
         match self.stage {
             Stage::Failed(error) => Poll::Ready(Err(error)),
             Stage::Open if !self.socket.may_send() => Poll::Ready(Err(self.fail(ConnectionLost))),
-            Stage::Open | Stage::Closing | Stage::Closed => Poll::Ready(Ok(())),
+            Stage::Open | Stage::Closing(_) | Stage::Closed => Poll::Ready(Ok(())),
         }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        match self.stage {
+        let until = match self.stage {
             Stage::Open => {
                 self.socket.close();
-                self.stage = Stage::Closing;
+                let until = Instant::now() + CLOSE_GRACE;
+                self.stage = Stage::Closing(until);
+                until
             }
-            Stage::Closing => {}
+            Stage::Closing(until) => until,
             Stage::Closed => return Poll::Ready(Ok(())),
             Stage::Failed(error) => return Poll::Ready(Err(error)),
+        };
+        match self.socket.poll_closed(cx) {
+            Poll::Ready(Ok(())) => {
+                self.stage = Stage::Closed;
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(lost)) => Poll::Ready(Err(self.fail(lost))),
+            Poll::Pending => {
+                ready!(time::poll_at(until, cx));
+                self.socket.abort();
+                let error = self.network.silence();
+                self.stage = Stage::Failed(error);
+                Poll::Ready(Err(error))
+            }
         }
-        ready!(self.socket.poll_acknowledged(cx));
-        self.stage = Stage::Closed;
-        Poll::Ready(Ok(()))
     }
 
     fn source_port(&self) -> Option<NonZeroU16> {

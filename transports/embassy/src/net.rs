@@ -1,35 +1,54 @@
 //! The only file that names embassy-net: sockets, their pool, look-ups, and whether the network is
 //! there at all. A successor of embassy-net is met here and nowhere else.
 //!
+//! Nothing here waits: what embassy-net offers as `async fn` is polled afresh each time, which is
+//! right because those futures hold no progress. The exception is a look-up, which is boxed.
+//!
 //! Invariant: a socket is either in its slot of the pool or owned by one [`PooledSocket`]. What
 //! returns to the pool is aborted; the reset that this owes to the peer leaves before the socket
 //! connects again.
 
+#[cfg(feature = "dns")]
+use alloc::boxed::Box;
 use core::cell::Cell;
+#[cfg(not(feature = "dns"))]
+use core::convert::Infallible;
 use core::fmt;
 use core::future::Future;
+#[cfg(not(feature = "dns"))]
+use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
+#[cfg(feature = "dns")]
+use core::pin::Pin;
 use core::pin::pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
+pub(crate) use embassy_net::IpAddress;
 #[cfg(feature = "dns")]
 use embassy_net::dns::DnsQueryType;
 use embassy_net::tcp::{ConnectError, Error as TcpError, State, TcpSocket};
-#[cfg(feature = "steering")]
-use embassy_net::udp::UdpSocket;
-use embassy_net::{IpAddress, IpEndpoint, Stack};
-use embassy_time::{Duration, Instant, with_deadline, with_timeout};
+use embassy_net::{IpEndpoint, Stack};
+use messina_core::drive::Name;
 use messina_core::drive::transport::RESOLVED_MAX;
 use messina_core::error::{LinkError, LinkErrorKind};
+
+use crate::steering::{ShardWish, SteeringCounts};
+use crate::transport::Watch;
 
 /// All sockets of the pool are in use: more connections are wanted than were placed.
 pub const NO_FREE_SOCKET: LinkError = LinkError::with_os_code(LinkErrorKind::Other, 1);
 
-/// How long the reset of a socket's previous connection may take to leave. A cut cable keeps it
-/// for ever, and then it is of no use to anyone.
-const RESET_GRACE: Duration = Duration::from_millis(50);
+/// The cable is out, or the radio has no network.
+pub const LINK_DOWN: LinkError = LinkError::with_os_code(LinkErrorKind::Unreachable, 2);
+
+/// The stack has no address: DHCP has not given one yet, or its lease was lost.
+pub const NO_ADDRESS: LinkError = LinkError::with_os_code(LinkErrorKind::Unreachable, 3);
+
+/// Ports that a fresh pool may skip, so that a stack with the same seed at each boot does not begin
+/// at the same port.
+const SKIPPED_MAX: u64 = 256;
 
 /// Memory for `N` sockets with `RX` bytes of receive and `TX` bytes of send window each.
 pub struct SocketBuffers<const N: usize, const RX: usize, const TX: usize> {
@@ -59,10 +78,7 @@ impl<const N: usize, const RX: usize, const TX: usize> fmt::Debug for SocketBuff
 
 /// `N` sockets of one stack: the most connections that can be open or opening at once. A few words
 /// in size; the windows stay where the caller placed them.
-pub struct SocketPool<'d, const N: usize> {
-    stack: Stack<'d>,
-    slots: [Slot<'d>; N],
-}
+pub struct SocketPool<'d, const N: usize>(Sockets<'d, [Slot<'d>; N]>);
 
 impl<'d, const N: usize> SocketPool<'d, N> {
     /// Makes the sockets.
@@ -77,20 +93,27 @@ impl<'d, const N: usize> SocketPool<'d, N> {
         let slots = buffers
             .sockets
             .each_mut()
-            .map(|(rx, tx)| Slot(Cell::new(Some(TcpSocket::new(stack, rx, tx)))));
-        Self { stack, slots }
+            .map(|(rx, tx)| Slot::new(TcpSocket::new(stack, rx, tx)));
+        Self(Sockets {
+            stack,
+            steering: Cell::default(),
+            turn: Cell::new(0),
+            slots,
+        })
     }
 
     /// Sockets that are in nobody's use.
     pub fn free(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.is_free()).count()
+        self.0.slots.iter().filter(|slot| slot.is_free()).count()
     }
 
-    pub(crate) fn network(&'d self) -> Network<'d> {
-        Network {
-            stack: self.stack,
-            slots: &self.slots,
-        }
+    /// What became of wishes for a shard.
+    pub const fn steering(&self) -> SteeringCounts {
+        self.0.steering.get()
+    }
+
+    pub(crate) const fn network(&'d self) -> Network<'d> {
+        Network(&self.0)
     }
 }
 
@@ -100,9 +123,23 @@ impl<const N: usize> fmt::Debug for SocketPool<'_, N> {
     }
 }
 
+struct Sockets<'d, S: ?Sized> {
+    stack: Stack<'d>,
+    steering: Cell<SteeringCounts>,
+    /// Whose turn it is of the addresses of a name.
+    turn: Cell<u8>,
+    slots: S,
+}
+
 struct Slot<'d>(Cell<Option<TcpSocket<'d>>>);
 
-impl Slot<'_> {
+impl<'d> Slot<'d> {
+    fn new(mut socket: TcpSocket<'d>) -> Self {
+        // Whole frames are written at once; waiting for more would only add the peer's ack delay.
+        socket.set_nagle_enabled(false);
+        Self(Cell::new(Some(socket)))
+    }
+
     fn is_free(&self) -> bool {
         let socket = self.0.take();
         let free = socket.is_some();
@@ -111,140 +148,185 @@ impl Slot<'_> {
     }
 }
 
-/// A connection should come from a port that is `shard` modulo `of`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShardWish {
-    pub(crate) shard: u16,
-    pub(crate) of: NonZeroU16,
+/// What a look-up gives.
+pub(crate) type Addrs = heapless::Vec<IpAddress, RESOLVED_MAX>;
+
+/// Where a connection leads; a stack built for IPv4 alone has no way to an IPv6 address.
+#[derive(Clone, Copy)]
+pub(crate) struct Remote(IpEndpoint);
+
+impl Remote {
+    /// No one; a connect to it ends as unreachable.
+    pub(crate) const NOBODY: Self = Self(IpEndpoint::new(IpAddress::v4(0, 0, 0, 0), 0));
+
+    pub(crate) const fn new(remote: SocketAddr) -> Self {
+        match remote.ip() {
+            IpAddr::V4(address) => Self::at(IpAddress::Ipv4(address), remote.port()),
+            #[cfg(feature = "ipv6")]
+            IpAddr::V6(address) => Self::at(IpAddress::Ipv6(address), remote.port()),
+            #[cfg(not(feature = "ipv6"))]
+            IpAddr::V6(_) => Self::NOBODY,
+        }
+    }
+
+    pub(crate) const fn at(address: IpAddress, port: u16) -> Self {
+        Self(IpEndpoint::new(address, port))
+    }
 }
 
-/// What a look-up gives.
-pub(crate) type Addrs = heapless::Vec<IpAddr, RESOLVED_MAX>;
+/// Reads a literal address. Stacks without IPv6 need no code that reads such ones.
+pub(crate) fn literal(name: &str) -> Option<IpAddress> {
+    #[cfg(feature = "ipv6")]
+    return name.parse().ok().map(IpAddr::into);
+    #[cfg(not(feature = "ipv6"))]
+    name.parse().ok().map(IpAddress::Ipv4)
+}
+
+/// A question to the name servers.
+#[cfg(feature = "dns")]
+pub(crate) struct Query<'d>(Pin<Box<dyn Future<Output = Addrs> + 'd>>);
+
+#[cfg(feature = "dns")]
+impl Query<'_> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Addrs> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+/// There are no name servers to ask.
+#[cfg(not(feature = "dns"))]
+pub(crate) struct Query<'d>(Infallible, PhantomData<&'d ()>);
+
+#[cfg(not(feature = "dns"))]
+impl Query<'_> {
+    pub(crate) const fn poll(&mut self, _cx: &mut Context<'_>) -> Poll<Addrs> {
+        match self.0 {}
+    }
+}
 
 /// The pool without its size in the type, and the stack.
 #[derive(Clone, Copy)]
-pub(crate) struct Network<'d> {
-    stack: Stack<'d>,
-    slots: &'d [Slot<'d>],
-}
+pub(crate) struct Network<'d>(&'d Sockets<'d, [Slot<'d>]>);
 
 impl<'d> Network<'d> {
-    /// Whether the cable is in and an address is known.
-    pub(crate) fn is_up(self) -> bool {
-        self.stack.is_link_up() && self.stack.is_config_up()
-    }
-
-    /// Connects a free socket. Dropping the future gives the socket back.
-    pub(crate) async fn connect(
-        self,
-        remote: SocketAddr,
-        wish: Option<ShardWish>,
-        deadline: Instant,
-    ) -> Result<PooledSocket<'d>, LinkError> {
-        let mut pooled = self.lease().ok_or(NO_FREE_SOCKET)?;
-        match with_deadline(deadline, self.open(&mut pooled, remote, wish)).await {
-            Ok(Ok(())) => Ok(pooled),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.silence()),
+    /// Whether the cable is in and an address is known; if not, what is missing.
+    pub(crate) fn state(self) -> Result<(), LinkError> {
+        if !self.0.stack.is_link_up() {
+            Err(LINK_DOWN)
+        } else if !self.0.stack.is_config_up() {
+            Err(NO_ADDRESS)
+        } else {
+            Ok(())
         }
     }
 
     /// What it means that nothing was heard.
     pub(crate) fn silence(self) -> LinkError {
-        if self.is_up() {
-            LinkError::TIMED_OUT
-        } else {
-            LinkError::new(LinkErrorKind::Unreachable)
-        }
+        self.state().err().unwrap_or(LinkError::TIMED_OUT)
     }
 
-    fn lease(self) -> Option<PooledSocket<'d>> {
-        self.slots.iter().find_map(|slot| {
+    pub(crate) fn lease(self) -> Result<PooledSocket<'d>, LinkError> {
+        let leased = self.0.slots.iter().find_map(|slot| {
             let socket = slot.0.take()?;
             Some(PooledSocket {
                 slot,
                 socket: Some(socket),
+                peer_has_closed: false,
             })
-        })
+        });
+        leased.ok_or(NO_FREE_SOCKET)
     }
 
-    async fn open(
+    /// Begins to connect: the socket has its source port, and the first segment leaves when the
+    /// stack runs next.
+    pub(crate) fn begin(
         self,
         pooled: &mut PooledSocket<'d>,
-        remote: SocketAddr,
+        remote: Remote,
         wish: Option<ShardWish>,
     ) -> Result<(), LinkError> {
         let socket = pooled.socket()?;
-        // An attempt while DHCP is under way waits for it, within the deadline.
-        self.stack.wait_config_up().await;
-        let _ = with_timeout(RESET_GRACE, socket.flush()).await;
         // Without a timeout in the stack, its "reset" while connecting can only be a refusal.
         socket.set_timeout(None);
         socket.set_keep_alive(None);
-        // Whole frames are written at once; waiting for more would only add the peer's ack delay.
-        socket.set_nagle_enabled(false);
-        if let Some(wish) = wish {
-            // Nothing waits between this and the connect, which takes the next port at once.
-            self.steer(wish);
-        }
-        socket.connect(endpoint(remote)?).await.map_err(|error| {
-            LinkError::new(match error {
-                ConnectError::ConnectionReset => LinkErrorKind::Refused,
-                ConnectError::TimedOut => LinkErrorKind::TimedOut,
-                ConnectError::NoRoute => LinkErrorKind::Unreachable,
-                ConnectError::InvalidState => LinkErrorKind::Other,
-            })
-        })
+        let Some(wish) = wish else {
+            return draw(socket, remote).map(|_port| ());
+        };
+        // The stack does not run in between, so a draw that is not kept sends nothing.
+        let mut counts = self.0.steering.get();
+        let led = counts.lead(wish, || draw(socket, remote));
+        self.0.steering.set(counts);
+        led
     }
 
-    /// Brings the stack's port counter to where the next connect takes a port of the wished shard.
-    ///
-    /// Ports count up one by one and wrap around. A bind to port zero takes one and tells it, so
-    /// the one after it is known. Should the counter ever behave otherwise, the connection lands
-    /// on some other shard, which SUPPORTED tells.
-    #[cfg(feature = "steering")]
-    fn steer(self, ShardWish { shard, of }: ShardWish) {
-        let mut taker = UdpSocket::new(self.stack, &mut [], &mut [], &mut [], &mut []);
-        for _ in 0..of.get().saturating_mul(2) {
-            if taker.bind(0).is_err() {
-                return;
-            }
-            let next = taker.endpoint().port.checked_add(1);
-            taker.close();
-            if next.is_some_and(|port| port % of == shard) {
-                return;
-            }
+    /// Skips a number of source ports, so that a stack that has the same seed after each boot does
+    /// not take those again that the peer still holds to be open.
+    pub(crate) fn skip_ports(self, entropy: u64) {
+        let Ok(mut pooled) = self.lease() else {
+            return;
+        };
+        let Ok(socket) = pooled.socket() else {
+            return;
+        };
+        // The connect fails at once, and the port is used up all the same.
+        for _ in 0..entropy % SKIPPED_MAX {
+            let _ = draw(socket, Remote::NOBODY);
         }
     }
 
-    #[cfg(not(feature = "steering"))]
-    const fn steer(self, _wish: ShardWish) {}
-
-    /// Addresses of a name, at least one. Literal addresses need neither server nor feature.
-    pub(crate) async fn resolve(self, host: &str, patience: Duration) -> Result<Addrs, LinkError> {
-        let mut addrs = Addrs::new();
-        if let Ok(literal) = host.parse() {
-            addrs.extend([literal]);
-            return Ok(addrs);
-        }
-        match with_timeout(patience, self.look_up(host, &mut addrs)).await {
-            Ok(()) if addrs.is_empty() => Err(LinkError::new(LinkErrorKind::Resolve)),
-            Ok(()) => Ok(addrs),
-            Err(_) => Err(self.silence()),
-        }
+    /// One of the addresses of a name, another at each call.
+    pub(crate) fn turn_of(self, addrs: &Addrs) -> Option<IpAddress> {
+        let turn = self.0.turn.get();
+        self.0.turn.set(turn.wrapping_add(1));
+        addrs
+            .get(usize::from(turn).checked_rem(addrs.len())?)
+            .copied()
     }
 
+    /// Asks the name servers, once there is a network. How many addresses can come is fixed when
+    /// smoltcp is built: `SMOLTCP_DNS_MAX_RESULT_COUNT`, one.
     #[cfg(feature = "dns")]
-    async fn look_up(self, host: &str, addrs: &mut Addrs) {
-        self.stack.wait_config_up().await;
-        // How many come is fixed when smoltcp is built: SMOLTCP_DNS_MAX_RESULT_COUNT, one.
-        if let Ok(found) = self.stack.dns_query(host, DnsQueryType::A).await {
-            addrs.extend(found.into_iter().map(IpAddr::from).take(RESOLVED_MAX));
-        }
+    pub(crate) fn query(self, name: &Name) -> Option<Query<'d>> {
+        let (stack, name) = (self.0.stack, name.clone());
+        Some(Query(Box::pin(async move {
+            let mut addrs = Addrs::new();
+            stack.wait_config_up().await;
+            if let Ok(found) = stack.dns_query(&name, DnsQueryType::A).await {
+                addrs.extend(found.into_iter().take(RESOLVED_MAX));
+            }
+            #[cfg(feature = "ipv6")]
+            if addrs.is_empty()
+                && let Ok(found) = stack.dns_query(&name, DnsQueryType::Aaaa).await
+            {
+                addrs.extend(found.into_iter().take(RESOLVED_MAX));
+            }
+            addrs
+        })))
     }
 
     #[cfg(not(feature = "dns"))]
-    async fn look_up(self, _host: &str, _addrs: &mut Addrs) {}
+    #[expect(
+        clippy::unused_self,
+        reason = "the same call with and without the feature"
+    )]
+    pub(crate) const fn query(self, _name: &Name) -> Option<Query<'d>> {
+        None
+    }
+}
+
+/// Takes the allocator's next port for a connection to `remote`, in place of what the socket was
+/// doing.
+fn draw(socket: &mut TcpSocket<'_>, Remote(remote): Remote) -> Result<u16, LinkError> {
+    socket.abort();
+    // All is done in the first poll; the answer is awaited by `poll_opened`.
+    let begun = pin!(socket.connect(remote)).poll(&mut Context::from_waker(Waker::noop()));
+    if let Poll::Ready(Err(error)) = begun {
+        return Err(LinkError::new(match error {
+            ConnectError::NoRoute => LinkErrorKind::Unreachable,
+            _ => LinkErrorKind::Other,
+        }));
+    }
+    Ok(socket.local_endpoint().map_or(0, |local| local.port))
 }
 
 /// How reading or writing ended.
@@ -256,6 +338,8 @@ pub(crate) struct PooledSocket<'d> {
     slot: &'d Slot<'d>,
     /// `None` only inside `drop`.
     socket: Option<TcpSocket<'d>>,
+    /// It closed before we did, so the connection ends with the acknowledgement of our end.
+    peer_has_closed: bool,
 }
 
 impl<'d> PooledSocket<'d> {
@@ -263,11 +347,34 @@ impl<'d> PooledSocket<'d> {
         self.socket.as_mut().ok_or(NO_FREE_SOCKET)
     }
 
+    /// Ready when the reset of the previous connection has left. A cut cable keeps it for ever.
+    pub(crate) fn poll_reset_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.socket {
+            Some(socket) => pin!(socket.flush()).poll(cx).map(|_| ()),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// Ready when the peer has answered: the connection is open, or `false`: refused.
+    pub(crate) fn poll_opened(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(socket) = &mut self.socket else {
+            return Poll::Ready(false);
+        };
+        match socket.state() {
+            State::SynSent | State::SynReceived => {
+                // Never ready in these states: it leaves the waker, and that is all.
+                pin!(socket.wait_write_ready()).poll(cx).map(|()| true)
+            }
+            State::Closed | State::TimeWait => Poll::Ready(false),
+            _ => Poll::Ready(true),
+        }
+    }
+
     /// Probes the peer and gives it up after silence; both or neither.
-    pub(crate) fn watch(&mut self, probe_and_give_up: Option<(Duration, Duration)>) {
+    pub(crate) fn watch(&mut self, watch: Option<Watch>) {
         if let Some(socket) = &mut self.socket {
-            socket.set_keep_alive(probe_and_give_up.map(|(probe, _)| probe));
-            socket.set_timeout(probe_and_give_up.map(|(_, give_up)| give_up));
+            socket.set_keep_alive(watch.map(|watch| watch.probe_every));
+            socket.set_timeout(watch.map(|watch| watch.give_up_after));
         }
     }
 
@@ -312,35 +419,36 @@ impl<'d> PooledSocket<'d> {
         self.socket.as_ref().is_some_and(TcpSocket::may_send)
     }
 
+    pub(crate) fn abort(&mut self) {
+        if let Some(socket) = &mut self.socket {
+            socket.abort();
+        }
+    }
+
     /// Queues the end of our side behind what was written.
     pub(crate) fn close(&mut self) {
         if let Some(socket) = &mut self.socket {
+            self.peer_has_closed = socket.state() == State::CloseWait;
             socket.close();
         }
     }
 
-    /// Ready when the peer has acknowledged everything, or the connection is gone.
-    pub(crate) fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.socket {
-            Some(socket) => pin!(socket.flush()).poll(cx).map(|_| ()),
-            None => Poll::Ready(()),
-        }
+    /// Ready when the peer has acknowledged everything, our end included. The stack's own flush
+    /// says this of a dead connection too, so its state is asked afterwards.
+    pub(crate) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
+        let Some(socket) = &mut self.socket else {
+            return Poll::Ready(Err(ConnectionLost));
+        };
+        let _ = ready!(pin!(socket.flush()).poll(cx));
+        Poll::Ready(match socket.state() {
+            State::Closed if !self.peer_has_closed => Err(ConnectionLost),
+            _ => Ok(()),
+        })
     }
 
     pub(crate) fn source_port(&self) -> Option<NonZeroU16> {
         let local = self.socket.as_ref()?.local_endpoint()?;
         NonZeroU16::new(local.port)
-    }
-}
-
-/// A stack built for IPv4 alone has no way to an IPv6 address.
-const fn endpoint(remote: SocketAddr) -> Result<IpEndpoint, LinkError> {
-    match remote.ip() {
-        IpAddr::V4(address) => Ok(IpEndpoint::new(IpAddress::Ipv4(address), remote.port())),
-        #[cfg(feature = "ipv6")]
-        IpAddr::V6(address) => Ok(IpEndpoint::new(IpAddress::Ipv6(address), remote.port())),
-        #[cfg(not(feature = "ipv6"))]
-        IpAddr::V6(_) => Err(LinkError::new(LinkErrorKind::Unreachable)),
     }
 }
 

@@ -24,6 +24,16 @@ pub(crate) fn tick_at(at: Instant) -> Option<embassy_time::Instant> {
     Some(tick)
 }
 
+/// Ready at that tick; until then the waker is in the timer queue.
+pub(crate) fn poll_at(at: embassy_time::Instant, cx: &mut Context<'_>) -> Poll<()> {
+    if embassy_time::Instant::now() >= at {
+        return Poll::Ready(());
+    }
+    // Its first poll is never ready before the time: it leaves the waker in the timer queue, and
+    // that is all that is wanted of it.
+    pin!(EmbassySleep::at(at)).poll(cx)
+}
+
 /// A timer that is asked anew at each poll and therefore costs nothing to re-arm.
 #[derive(Debug, Default)]
 pub struct EmbassyTimer {
@@ -39,13 +49,8 @@ impl Timer for EmbassyTimer {
         let Some(at) = self.at else {
             return Poll::Pending;
         };
-        if now() >= at {
-            return Poll::Ready(());
-        }
         match tick_at(at) {
-            // Its first poll is never ready: it leaves the waker in the timer queue, and that is
-            // all that is wanted of it.
-            Some(tick) => pin!(EmbassySleep::at(tick)).poll(cx),
+            Some(tick) => poll_at(tick, cx),
             None => Poll::Pending,
         }
     }

@@ -1,19 +1,17 @@
-//! The platform as core sees it: connects and look-ups as boxed futures (embassy-net's are
-//! `async fn` without a name), and what the firmware may set.
+//! The platform as core sees it, and what the firmware may set.
 
-use alloc::boxed::Box;
 use core::fmt;
-use core::future::Future;
-use core::net::SocketAddr;
-use core::pin::Pin;
 use core::time::Duration;
 
-use messina_core::drive::{Endpoint, Name, Resolved, Steering, SteeringKind, Target, Transport};
-use messina_core::error::{LinkError, LinkErrorKind};
+use embassy_time::Instant;
+use messina_core::drive::{Endpoint, Name, Steering, SteeringKind, Target, Transport};
 use messina_core::time::UnixMicros;
 
+use crate::connecting::{EmbassyConnecting, EmbassyResolving};
+use crate::entropy::Seed;
 use crate::link::EmbassyLink;
-use crate::net::{Network, ShardWish, SocketPool};
+use crate::net::{Network, Remote, SocketPool};
+use crate::steering::ShardWish;
 use crate::time::{self, EmbassyClock, EmbassyTimer};
 
 /// How a peer that vanished without a word is noticed: TCP keep-alive and timeout, which are only
@@ -45,16 +43,28 @@ impl Liveness {
             give_up_after: longest,
         }
     }
+}
+
+/// [`Liveness`] in the stack's terms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    pub(crate) probe_every: embassy_time::Duration,
+    pub(crate) give_up_after: embassy_time::Duration,
+}
+
+impl Watch {
+    fn new(liveness: Liveness) -> Self {
+        Self {
+            probe_every: ticks(liveness.probe_every),
+            give_up_after: ticks(liveness.give_up_after),
+        }
+    }
 
     /// The stack counts from the arrival of a segment, this crate from the moment it was read,
     /// which is a little later; the difference must not turn a silence into a reset.
-    pub(crate) fn surely_silent_after(self) -> Duration {
-        let reading_lag = (self.give_up_after / 4).min(Duration::from_secs(1));
-        self.give_up_after.saturating_sub(reading_lag)
-    }
-
-    pub(crate) fn in_ticks(self) -> (embassy_time::Duration, embassy_time::Duration) {
-        (ticks(self.probe_every), ticks(self.give_up_after))
+    pub(crate) fn surely_silent_after(self) -> embassy_time::Duration {
+        let reading_lag = (self.give_up_after / 4).min(embassy_time::Duration::from_secs(1));
+        self.give_up_after - reading_lag
     }
 }
 
@@ -66,9 +76,8 @@ pub struct Options {
     pub liveness: Option<Liveness>,
     /// How long a name may take to look up.
     pub resolve_timeout: Duration,
-    /// Connections may be led to a wished shard, by using up the port numbers before the next one
-    /// that belongs to it. While it connects, this takes one more socket of the stack's resources.
-    #[cfg(feature = "steering")]
+    /// Connections may be led to a wished shard, by drawing source ports until one belongs to it
+    /// ([`SocketPool::steering`] counts). Of no use behind NAT that changes ports.
     pub steering: bool,
     /// Reads the wall clock, where the firmware knows the time; without it, statements carry no
     /// client timestamps.
@@ -84,7 +93,6 @@ impl Default for Options {
                 Duration::from_secs(45),
             )),
             resolve_timeout: Duration::from_secs(5),
-            #[cfg(feature = "steering")]
             steering: false,
             wall_clock: None,
         }
@@ -95,16 +103,34 @@ impl Default for Options {
 #[derive(Clone, Copy)]
 pub struct EmbassyTransport<'d> {
     network: Network<'d>,
-    options: Options,
+    watch: Option<Watch>,
+    resolve_timeout: embassy_time::Duration,
+    steering: bool,
+    wall_clock: Option<fn() -> Option<UnixMicros>>,
 }
 
 impl<'d> EmbassyTransport<'d> {
-    /// A transport on the pool's stack.
-    pub fn new<const N: usize>(pool: &'d SocketPool<'d, N>, options: Options) -> Self {
+    /// A transport on the pool's stack. The seed is the one that the stack and the session take
+    /// theirs from; here it keeps source ports from being the same after each boot.
+    pub fn new<const N: usize>(
+        pool: &'d SocketPool<'d, N>,
+        seed: &mut Seed,
+        options: Options,
+    ) -> Self {
+        let network = pool.network();
+        network.skip_ports(seed.next_u64());
         Self {
-            network: pool.network(),
-            options,
+            network,
+            watch: options.liveness.map(Watch::new),
+            resolve_timeout: ticks(options.resolve_timeout),
+            steering: options.steering,
+            wall_clock: options.wall_clock,
         }
+    }
+
+    fn look_up(&self, name: &Name, deadline: Instant) -> EmbassyResolving<'d> {
+        let patience = Instant::now().saturating_add(self.resolve_timeout);
+        EmbassyResolving::new(self.network, name, patience.min(deadline))
     }
 }
 
@@ -112,45 +138,36 @@ impl<'d> Transport for EmbassyTransport<'d> {
     type Link = EmbassyLink<'d>;
     type Timer = EmbassyTimer;
     type Clock = EmbassyClock;
-    type Connecting = Pin<Box<dyn Future<Output = Result<EmbassyLink<'d>, LinkError>> + 'd>>;
-    type Resolving = Pin<Box<dyn Future<Output = Result<Resolved, LinkError>> + 'd>>;
+    type Connecting = EmbassyConnecting<'d>;
+    type Resolving = EmbassyResolving<'d>;
 
     fn resolve(&self, name: &Name) -> Self::Resolving {
-        let (network, name) = (self.network, name.clone());
-        let patience = ticks(self.options.resolve_timeout);
-        Box::pin(async move { network.resolve(&name, patience).await.map(Resolved::Addrs) })
+        self.look_up(name, Instant::MAX)
     }
 
     fn connect(&self, target: Target) -> Self::Connecting {
-        let Self { network, options } = *self;
-        Box::pin(async move {
-            let patience = ticks(options.resolve_timeout);
-            let remote = match target.endpoint {
-                Endpoint::Addr(addr) => addr,
-                Endpoint::Name { host, port } => {
-                    let addrs = network.resolve(&host, patience).await?;
-                    let unresolved = LinkError::new(LinkErrorKind::Resolve);
-                    SocketAddr::new(addrs.first().copied().ok_or(unresolved)?, port)
-                }
-                // Unix sockets and relays do not exist here.
-                _ => return Err(LinkError::new(LinkErrorKind::Unreachable)),
-            };
-            let deadline = time::tick_at(target.deadline).unwrap_or(embassy_time::Instant::MAX);
-            let wish = match target.steering {
-                Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
-                _ => None,
-            };
-            let socket = network.connect(remote, wish, deadline).await?;
-            Ok(EmbassyLink::new(network, socket, options.liveness))
-        })
+        let deadline = time::tick_at(target.deadline).unwrap_or(Instant::MAX);
+        let wish = match target.steering {
+            Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
+            _ => None,
+        };
+        let (resolving, remote) = match target.endpoint {
+            Endpoint::Addr(remote) => (None, Remote::new(remote)),
+            Endpoint::Name { host, port } => {
+                (Some((self.look_up(&host, deadline), port)), Remote::NOBODY)
+            }
+            // Unix sockets and relays do not exist here.
+            _ => (None, Remote::NOBODY),
+        };
+        EmbassyConnecting::new(self.network, self.watch, wish, deadline, resolving, remote)
     }
 
     fn steering(&self) -> SteeringKind {
-        #[cfg(feature = "steering")]
-        if self.options.steering {
-            return SteeringKind::BestEffortShard;
+        if self.steering {
+            SteeringKind::BestEffortShard
+        } else {
+            SteeringKind::None
         }
-        SteeringKind::None
     }
 
     fn timer(&self) -> EmbassyTimer {
@@ -158,22 +175,24 @@ impl<'d> Transport for EmbassyTransport<'d> {
     }
 
     fn clock(&self) -> EmbassyClock {
-        EmbassyClock::new(self.options.wall_clock)
+        EmbassyClock::new(self.wall_clock)
     }
 }
 
 impl fmt::Debug for EmbassyTransport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbassyTransport")
-            .field("options", &self.options)
+            .field("steering", &self.steering)
             .finish_non_exhaustive()
     }
 }
 
 /// embassy-time's durations are ticks; what it cannot count is as good as for ever.
 fn ticks(duration: Duration) -> embassy_time::Duration {
-    u64::try_from(duration.as_micros())
-        .ok()
+    duration
+        .as_secs()
+        .checked_mul(1_000_000)
+        .and_then(|micros| micros.checked_add(u64::from(duration.subsec_micros())))
         .and_then(embassy_time::Duration::try_from_micros)
         .unwrap_or(embassy_time::Duration::MAX)
 }

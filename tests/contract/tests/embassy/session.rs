@@ -1,8 +1,6 @@
 //! The whole driver over the cable: a session in one task, without spawning, against a simulated
 //! node on the host's loopback.
 
-use core::convert::Infallible;
-
 use embassy_futures::join::join;
 use embassy_futures::select::{Either, select};
 use messina_core::config::Config;
@@ -11,11 +9,10 @@ use messina_core::error::Error;
 use messina_embassy::{Options, Runner};
 use messina_sim::node;
 use messina_sim::tcp::SimServer;
-use rand_core::TryRng;
 
 use crate::cable::on_cable;
 use crate::relay::relay;
-use crate::transport;
+use crate::{seed, transport};
 
 const READINGS: i32 = 20;
 
@@ -31,7 +28,7 @@ fn a_session_in_one_task_writes_and_reads_rows() {
         let (transport, pool) = transport(rig.near, Options::default());
         let mut config = Config::mcu();
         config.contact_points.push(Endpoint::Addr(contact_point));
-        let (session, driver) = start(config, transport, &mut Counter(1)).unwrap();
+        let (session, driver) = start(config, transport, &mut seed(0)).unwrap();
         let runner = Runner::new(driver, 2);
         let work = async {
             let outcome = work(&session).await;
@@ -75,26 +72,4 @@ async fn work(session: &Session) -> Result<(), Error> {
     let nothing = session.execute(&select, (99_i32, 0_i64)).await?;
     assert_eq!(nothing.row_count(), 0);
     Ok(())
-}
-
-/// Numbers for a run that repeats.
-struct Counter(u64);
-
-impl TryRng for Counter {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.0 += 1;
-        Ok(self.0 as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.0 += 1;
-        Ok(self.0)
-    }
-
-    fn try_fill_bytes(&mut self, into: &mut [u8]) -> Result<(), Infallible> {
-        into.fill(self.try_next_u32()? as u8);
-        Ok(())
-    }
 }
