@@ -32,11 +32,12 @@ const BANNED_IN_CORE: [(&str, &str); 6] = [
 const OWNS_THREADS: &str = "core/src/sync";
 
 /// Crates that may hold unsafe code or must: all other roots say `#![forbid(unsafe_code)]`.
-const MAY_BE_UNSAFE: [&str; 5] = [
+const MAY_BE_UNSAFE: [&str; 6] = [
     "bindings-wasm/",
     "transports/",
     "tests/bench/",
     "tests/footprint/",
+    "tests/trace/device/",
     "examples/embassy-qemu/",
 ];
 

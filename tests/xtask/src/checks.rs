@@ -9,10 +9,11 @@ use crate::context::Context;
 use crate::system;
 
 /// Workspaces of their own beside the main one: formatted and audited here, linted where they are built.
-const OTHER_WORKSPACES: [&str; 3] = [
+const OTHER_WORKSPACES: [&str; 4] = [
     "examples/embassy-qemu/Cargo.toml",
     "tests/fuzz/Cargo.toml",
     "tests/footprint/Cargo.toml",
+    "tests/trace/device/Cargo.toml",
 ];
 
 pub(crate) fn run(context: &Context) -> Outcome {

@@ -103,7 +103,16 @@ impl<'a> Run<'a> {
     }
 
     /// As `run`, and returns what was printed on standard output, which is streamed through as well.
-    pub(crate) fn run_and_read(mut self) -> Outcome<String> {
+    pub(crate) fn run_and_read(self) -> Outcome<String> {
+        self.read_lines(true)
+    }
+
+    /// As `run`, and returns what was printed on standard output, which is not shown.
+    pub(crate) fn read(self) -> Outcome<String> {
+        self.read_lines(false)
+    }
+
+    fn read_lines(mut self, are_shown: bool) -> Outcome<String> {
         println!("$ {self}");
         self.command.stdout(Stdio::piped());
         let mut child = self.spawn()?;
@@ -111,7 +120,9 @@ impl<'a> Run<'a> {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             for line in lines(output) {
-                println!("{line}");
+                if are_shown {
+                    println!("{line}");
+                }
                 if sender.send(line).is_err() {
                     return;
                 }

@@ -25,6 +25,7 @@ mod system;
 mod targets;
 mod tests_on_host;
 mod toolchain;
+mod traces;
 mod wasm;
 mod web;
 
@@ -98,6 +99,11 @@ enum Task {
         #[command(flatten)]
         common: Common,
     },
+    /// Replay recorded protocol traces here, in WASM, on a Cortex-M4 and on RISC-V: all must put out the same.
+    Traces {
+        #[command(flatten)]
+        common: Common,
+    },
     /// Real Apache Cassandra and foreign drivers.
     Interop {
         #[command(flatten)]
@@ -149,6 +155,7 @@ fn main() -> ExitCode {
         Task::Package { .. } => Plan::one("package", wasm::package_alone),
         Task::Examples { .. } => Plan::one("examples", wasm::examples_alone),
         Task::Embedded { .. } => Plan::one("embedded", embedded::run),
+        Task::Traces { .. } => Plan::one("traces", traces::run),
         Task::Interop { .. } => Plan::one("interop", interop::run),
         Task::Bench { counts: true, .. } => Plan::one("counts", bench::counts),
         Task::Bench { counts: false, .. } => Plan::one("throughput", bench::throughput),
@@ -180,6 +187,7 @@ fn options(task: &Task) -> Options {
         | Task::Examples { common }
         | Task::Web { common }
         | Task::Embedded { common }
+        | Task::Traces { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }
         | Task::Setup { common } => options.no_install = common.no_install,

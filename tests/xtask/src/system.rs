@@ -44,12 +44,18 @@ pub(crate) const QEMU_ARM: Program = Program {
     name: "qemu-system-arm",
     package: "qemu-system-arm",
 };
+pub(crate) const QEMU_RISCV: Program = Program {
+    name: "qemu-system-riscv32",
+    package: "qemu-system-misc",
+};
 pub(crate) const VALGRIND: Program = Program {
     name: "valgrind",
     package: "valgrind",
 };
 
-const ALL: [Program; 8] = [NODE, NPM, CHROMIUM, JAVA, MAVEN, PYTHON, QEMU_ARM, VALGRIND];
+const ALL: [Program; 9] = [
+    NODE, NPM, CHROMIUM, JAVA, MAVEN, PYTHON, QEMU_ARM, QEMU_RISCV, VALGRIND,
+];
 
 /// Built from its package with its own lock file, so that a run means the same tomorrow.
 const CARGO_DENY_VERSION: &str = "0.20.2";

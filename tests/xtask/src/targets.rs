@@ -1,9 +1,10 @@
 //! Builds core for targets without an operating system. A host build cannot prove `no_std`: there `std` is always
-//! linked. These builds can, and two of the targets have no compare-and-swap either.
+//! linked. These builds can, and two of the targets have no compare-and-swap either. On three of them recorded traces are replayed too.
 
 use crate::command::Outcome;
 use crate::context::Context;
 use crate::toolchain::Toolchain;
+use crate::traces;
 
 pub(crate) const TARGETS: [&str; 4] = [
     "thumbv7em-none-eabihf",
@@ -31,5 +32,5 @@ pub(crate) fn run(context: &Context) -> Outcome {
             .args(["--target", target])
             .run()?;
     }
-    Ok(())
+    traces::run(context)
 }

@@ -1,0 +1,91 @@
+//! What a replay puts out, line by line.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+/// The lines of one replay.
+#[derive(Debug, Default)]
+pub struct Log {
+    text: String,
+    /// Bytes for links, for whoever records a trace: drained by [`Log::take_written`].
+    written: Vec<(u32, Vec<u8>)>,
+}
+
+impl Log {
+    /// An empty one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            text: String::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, line: fmt::Arguments<'_>) {
+        // A string takes what there is.
+        let _fits = self.text.write_fmt(line);
+        self.text.push('\n');
+    }
+
+    /// Bytes that go to a link.
+    pub fn written(&mut self, link: u32, bytes: &[u8]) {
+        self.line(format_args!("> {link} {}", Hex(bytes)));
+        self.written.push((link, bytes.to_vec()));
+    }
+
+    /// The bytes for links since the last call.
+    pub fn take_written(&mut self) -> Vec<(u32, Vec<u8>)> {
+        core::mem::take(&mut self.written)
+    }
+
+    /// All lines.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// 64 bits of FNV-1a over the lines.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.text.bytes().fold(OFFSET, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+        })
+    }
+}
+
+/// Bytes as hexadecimal digits; `-` for none.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a view")]
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("-");
+        }
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_published_test_vectors() {
+        for (text, digest) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            let mut log = Log::new();
+            log.text.push_str(text);
+            assert_eq!(log.digest(), digest, "{text}");
+        }
+    }
+}
