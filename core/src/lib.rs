@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | 1 pure state | [`wire`] → [`types`] → [`routing`] → [`conn`] → [`cluster`] → [`exec`] | `&mut self`, time passed in; no wakers, no async, no lock but that of the learned tablets |
 //! | 2 drive | [`drive`] | the only place with `Context`, `Waker` and the lock; generic over [`drive::Transport`] |
+//! | 2 compact | [`compact`] | the same for images that must be small: one owner, no tasks, no locks, its state machine free of `async` |
 //! | 3 transports | other crates | sockets, timers, clock |
 //!
 //! Beside them stand the small modules that every layer may use: [`config`], [`error`], [`target`],
@@ -54,6 +55,8 @@ pub use sync::Shared;
 pub const FEATURES: &[&str] = &[
     #[cfg(feature = "std")]
     "std",
+    #[cfg(feature = "compact-ring")]
+    "compact-ring",
     #[cfg(feature = "topology")]
     "topology",
     #[cfg(feature = "tracing")]

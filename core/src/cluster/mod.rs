@@ -38,7 +38,7 @@ mod single;
 mod status;
 mod steering;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod warm_start;
 mod warming;
 mod warnings;

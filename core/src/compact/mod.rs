@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`cursor`] | rows out of a body that comes in pieces, through one window |
+//! | [`plane`] | what is known of the cluster, and where requests go |
 #![cfg_attr(
     not(test),
     deny(
@@ -16,3 +17,4 @@
 )]
 
 pub mod cursor;
+pub mod plane;

@@ -7,29 +7,29 @@ use crate::conn::{Answer, Body};
 use crate::wire::{Flags, Opcode};
 
 /// A cell: null or bytes.
-pub(in crate::cluster) type Cell = Option<Vec<u8>>;
+pub(crate) type Cell = Option<Vec<u8>>;
 
-pub(in crate::cluster) fn text(value: &str) -> Cell {
+pub(crate) fn text(value: &str) -> Cell {
     Some(value.as_bytes().to_vec())
 }
 
-pub(in crate::cluster) fn uuid(value: u128) -> Cell {
+pub(crate) fn uuid(value: u128) -> Cell {
     Some(value.to_be_bytes().to_vec())
 }
 
-pub(in crate::cluster) fn inet(value: &str) -> Cell {
+pub(crate) fn inet(value: &str) -> Cell {
     Some(match value.parse().unwrap() {
         core::net::IpAddr::V4(v4) => v4.octets().to_vec(),
         core::net::IpAddr::V6(v6) => v6.octets().to_vec(),
     })
 }
 
-pub(in crate::cluster) fn int(value: i32) -> Cell {
+pub(crate) fn int(value: i32) -> Cell {
     Some(value.to_be_bytes().to_vec())
 }
 
 /// A set or list of text: count, then length and bytes of each; also a map, flattened.
-pub(in crate::cluster) fn texts(count: usize, values: &[&str]) -> Cell {
+pub(crate) fn texts(count: usize, values: &[&str]) -> Cell {
     let mut bytes = (count as u32).to_be_bytes().to_vec();
     for value in values {
         bytes.extend((value.len() as u32).to_be_bytes());
@@ -39,11 +39,7 @@ pub(in crate::cluster) fn texts(count: usize, values: &[&str]) -> Cell {
 }
 
 /// RESULT of kind ROWS: flags 1 (global table) or 3 (and more pages), every column a blob.
-pub(in crate::cluster) fn rows(
-    columns: &[&str],
-    rows: &[Vec<Cell>],
-    paging_state: Option<&[u8]>,
-) -> Answer {
+pub(crate) fn rows(columns: &[&str], rows: &[Vec<Cell>], paging_state: Option<&[u8]>) -> Answer {
     let flags = if paging_state.is_some() { 3_u32 } else { 1 };
     let mut body = 2_u32.to_be_bytes().to_vec();
     body.extend(flags.to_be_bytes());
@@ -75,28 +71,28 @@ pub(in crate::cluster) fn rows(
     answer(Opcode::Result, &body)
 }
 
-pub(in crate::cluster) fn error(code: u32, message: &str) -> Answer {
+pub(crate) fn error(code: u32, message: &str) -> Answer {
     let mut body = code.to_be_bytes().to_vec();
     put_string(&mut body, message);
     answer(Opcode::Error, &body)
 }
 
 /// RESULT of kind SET_KEYSPACE.
-pub(in crate::cluster) fn set_keyspace(name: &str) -> Answer {
+pub(crate) fn set_keyspace(name: &str) -> Answer {
     let mut body = 3_u32.to_be_bytes().to_vec();
     put_string(&mut body, name);
     answer(Opcode::Result, &body)
 }
 
-pub(in crate::cluster) fn ready() -> Answer {
+pub(crate) fn ready() -> Answer {
     answer(Opcode::Ready, &[])
 }
 
-pub(in crate::cluster) fn event(hex: &str) -> Vec<u8> {
+pub(crate) fn event(hex: &str) -> Vec<u8> {
     bytes(hex).split_off(9)
 }
 
-pub(in crate::cluster) fn bytes(hex: &str) -> Vec<u8> {
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> = hex.chars().filter_map(|c| c.to_digit(16)).collect();
     digits
         .chunks(2)
@@ -105,7 +101,7 @@ pub(in crate::cluster) fn bytes(hex: &str) -> Vec<u8> {
 }
 
 /// The statement of a QUERY body: a long string in front.
-pub(in crate::cluster) fn statement(body: &[u8]) -> String {
+pub(crate) fn statement(body: &[u8]) -> String {
     let len = u32::from_be_bytes(body[..4].try_into().unwrap()) as usize;
     String::from_utf8(body[4..4 + len].to_vec()).unwrap()
 }

@@ -3,7 +3,7 @@
 //! Answers are built here byte by byte, from the layouts of the protocol and of the system tables;
 //! nothing of the crate's own encoders is used for them.
 
-pub(super) mod answers;
+pub(crate) mod answers;
 mod chaos;
 mod duty;
 mod first_contact;

@@ -1,0 +1,299 @@
+//! The nodes of the cluster, by number, and how far each is.
+//!
+//! Names of data centres and racks are kept once; distances are found when a row is read, since the
+//! policy does not change. A row says little more than who and where; whether a node lives is told
+//! by events and links.
+
+use super::{Plane, Vec};
+use alloc::boxed::Box;
+use core::net::IpAddr;
+use uuid::Uuid;
+
+use crate::routing::{Policy, ShardMap};
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Member {
+    host_id: Uuid,
+    address: Option<IpAddr>,
+    broadcast: Option<IpAddr>,
+    dc: u16,
+    rack: u16,
+    sharding: Option<ShardMap>,
+    contact: Option<u8>,
+    pub(super) distance: Distance,
+    is_present: bool,
+    pub(super) is_up: bool,
+    is_enabled: bool,
+    pub(super) has_tokens: bool,
+    /// The reading under way has come by it.
+    is_seen: bool,
+}
+
+/// How far a node is, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Distance {
+    Rack,
+    Dc,
+    Remote,
+}
+
+impl Distance {
+    pub(super) const ALL: [Self; 3] = [Self::Rack, Self::Dc, Self::Remote];
+
+    fn new(policy: &Policy, dc: &str, rack: &str) -> Self {
+        match (
+            policy.preferred_dc.as_deref(),
+            policy.preferred_rack.as_deref(),
+        ) {
+            (None, _) => Self::Dc,
+            (Some(local), Some(near)) if local == dc && near == rack => Self::Rack,
+            (Some(local), _) if local == dc => Self::Dc,
+            _ => Self::Remote,
+        }
+    }
+}
+
+/// A node as a row of a system table, or an earlier session, tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built field by field")]
+pub struct MemberRow<'a> {
+    /// Its identity.
+    pub host_id: Uuid,
+    /// Where clients reach it, under the port of the contact point.
+    pub address: Option<IpAddr>,
+    /// The address that events name.
+    pub broadcast: Option<IpAddr>,
+    /// Its data centre.
+    pub dc: &'a str,
+    /// Its rack.
+    pub rack: &'a str,
+    /// Whether it owns data, as far as that is known.
+    pub has_tokens: bool,
+}
+
+impl Member {
+    /// Its identity.
+    pub const fn host_id(&self) -> Uuid {
+        self.host_id
+    }
+
+    /// Where clients reach it, under the port of the contact point. `None` if its own row did not
+    /// say: then it is reached only through the contact point that led to it.
+    pub const fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// The address that events name.
+    pub const fn broadcast(&self) -> Option<IpAddr> {
+        self.broadcast
+    }
+
+    /// How it divides tokens over shards, once a link has told.
+    pub const fn sharding(&self) -> Option<ShardMap> {
+        self.sharding
+    }
+
+    /// The number of the contact point that led to it, for as long as its row names the same
+    /// address as it did then.
+    pub const fn contact(&self) -> Option<u8> {
+        self.contact
+    }
+
+    /// Whether it belongs to the cluster. The others are places that are free, or will be.
+    pub const fn is_present(&self) -> bool {
+        self.is_present
+    }
+
+    /// Whether it is believed to be up.
+    pub const fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    /// Whether the session's own filter lets it be contacted.
+    pub const fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
+    /// Whether it is in the preferred data centre, if one is named.
+    pub const fn is_local(&self) -> bool {
+        !matches!(self.distance, Distance::Remote)
+    }
+
+    /// Its distance, if requests may go there now.
+    pub(super) fn reach(&self, remote_allowed: bool) -> Option<Distance> {
+        let is_usable = self.is_present && self.is_up && self.is_enabled;
+        (is_usable && (remote_allowed || self.is_local())).then_some(self.distance)
+    }
+
+    /// Data centre and rack as numbers of [`Plane::name`].
+    pub const fn place(&self) -> (u16, u16) {
+        (self.dc, self.rack)
+    }
+}
+
+/// All nodes.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) members: Vec<Member>,
+    /// Of data centres and racks.
+    names: Vec<Box<str>>,
+    pub(super) left_out: u32,
+}
+
+impl Cluster {
+    pub(super) fn get(&self, member: u16) -> Option<&Member> {
+        self.members
+            .get(usize::from(member))
+            .filter(|member| member.is_present)
+    }
+
+    /// The number of a host that is present.
+    pub(super) fn by_host_id(&self, host_id: Uuid) -> Option<u16> {
+        let is_it = |member: &Member| member.is_present && member.host_id == host_id;
+        u16::try_from(self.members.iter().position(is_it)?).ok()
+    }
+
+    /// The number of a name, which is kept if it is new. Names that are too many or too long are
+    /// all the same one.
+    fn intern(&mut self, name: &str, names_max: usize) -> u16 {
+        let known = self.names.iter().position(|known| **known == *name);
+        let place = known.unwrap_or(self.names.len());
+        if known.is_none() {
+            if place >= names_max || name.len() > NAME_LEN_MAX {
+                return u16::MAX;
+            }
+            self.names.push(name.into());
+        }
+        u16::try_from(place).unwrap_or(u16::MAX)
+    }
+
+    /// A reading begins: nobody was seen yet.
+    pub(super) fn begin(&mut self) {
+        self.left_out = 0;
+        for member in &mut self.members {
+            member.is_seen = false;
+        }
+    }
+
+    /// A reading has ended: who was not seen is gone. Whether it should be read again, since a
+    /// place has become free that somebody lacked.
+    pub(super) fn end(&mut self) -> bool {
+        let mut is_free = false;
+        for member in &mut self.members {
+            is_free |= member.is_present && !member.is_seen;
+            member.is_present = member.is_seen;
+        }
+        is_free && self.left_out > 0
+    }
+}
+
+impl Plane {
+    /// The places of members, free ones among them. A member's number is its place.
+    pub fn members(&self) -> &[Member] {
+        &self.cluster.members
+    }
+
+    /// The member of this number, if it is present.
+    pub fn member(&self, member: u16) -> Option<&Member> {
+        self.cluster.get(member)
+    }
+
+    /// The number of a host that is present.
+    pub fn member_by_host_id(&self, host_id: Uuid) -> Option<u16> {
+        self.cluster.by_host_id(host_id)
+    }
+
+    /// The name of a data centre or rack by [`Member::place`].
+    pub fn name(&self, number: u16) -> &str {
+        self.cluster
+            .names
+            .get(usize::from(number))
+            .map_or("", |name| name)
+    }
+
+    /// Takes a node, as a row tells of it or as it was saved; gives its number, or counts it as
+    /// left out.
+    ///
+    /// Of several rows with one host id in the same reading the first counts if it is the node's
+    /// own, else the one with the lowest address.
+    pub fn put_member(&mut self, row: &MemberRow<'_>) -> Option<u16> {
+        let members_max = usize::from(self.limits.members).min(MEMBERS_MAX);
+        let cluster = &mut self.cluster;
+        let is_it = |member: &Member| member.host_id == row.host_id;
+        let known = cluster.members.iter().position(is_it);
+        let place = known.or_else(|| cluster.members.iter().position(|member| !member.is_present));
+        let place = place.unwrap_or(cluster.members.len());
+        let number = u16::try_from(place).ok().filter(|_| place < members_max);
+        let Some(number) = number else {
+            cluster.left_out = cluster.left_out.saturating_add(1);
+            return None;
+        };
+        let names_max = members_max.saturating_mul(2);
+        let mut member = Member {
+            host_id: row.host_id,
+            address: row.address,
+            broadcast: row.broadcast,
+            dc: cluster.intern(row.dc, names_max),
+            rack: cluster.intern(row.rack, names_max),
+            sharding: None,
+            contact: None,
+            distance: Distance::new(&self.policy, row.dc, row.rack),
+            is_present: true,
+            is_up: true,
+            is_enabled: true,
+            has_tokens: row.has_tokens,
+            is_seen: true,
+        };
+        match cluster.members.get_mut(place) {
+            None => cluster.members.push(member),
+            Some(before) => {
+                if known.is_some() {
+                    if before.is_seen && before.address <= member.address {
+                        return Some(number);
+                    }
+                    member.sharding = before.sharding;
+                    member.is_up = before.is_up;
+                    member.is_enabled = before.is_enabled;
+                    if member.address == before.address {
+                        member.contact = before.contact;
+                    }
+                }
+                *before = member;
+            }
+        }
+        Some(number)
+    }
+
+    /// Notes whether a node is believed to be up.
+    pub fn set_up(&mut self, member: u16, is_up: bool) {
+        self.change(member, |member| member.is_up = is_up);
+    }
+
+    /// Notes whether the session's own filter lets a node be contacted.
+    pub fn set_enabled(&mut self, member: u16, is_enabled: bool) {
+        self.change(member, |member| member.is_enabled = is_enabled);
+    }
+
+    /// Notes what a link told about the shards of a node.
+    pub fn set_sharding(&mut self, member: u16, sharding: Option<ShardMap>) {
+        self.change(member, |member| member.sharding = sharding);
+    }
+
+    /// Notes by which contact point a node was reached, so that it is reached there again.
+    pub fn set_contact(&mut self, member: u16, contact: Option<u8>) {
+        self.change(member, |member| member.contact = contact);
+    }
+
+    fn change(&mut self, member: u16, change: impl FnOnce(&mut Member)) {
+        if let Some(member) = self.cluster.members.get_mut(usize::from(member)) {
+            change(member);
+        }
+    }
+}
+
+/// Numbers above stand for hosts that are not known yet.
+const MEMBERS_MAX: usize = 0x7fff;
+
+/// A name that is longer is not kept.
+const NAME_LEN_MAX: usize = 255;

@@ -1,0 +1,495 @@
+//! Questions to the system tables, and what their answers and events mean.
+//!
+//! Two kinds of things are read: the nodes, first the one that is asked, then its peers page by
+//! page; and what is to be known of each keyspace and table that a statement uses, by a question made
+//! for exactly that one. Tables that only ScyllaDB has are asked for where it is one, and may be
+//! missing all the same (INVALID). Events only make things due, and hint at who is up; their addresses
+//! are those among nodes. Facts: system tables and events of ScyllaDB and Apache Cassandra.
+
+use super::members::MemberRow;
+use super::rows::{self, Cells};
+use super::{KeyspaceKind, Plane};
+use alloc::boxed::Box;
+use alloc::string::String;
+use bytes::BytesMut;
+use core::net::IpAddr;
+
+use crate::conn::extensions::Agreed;
+use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
+use crate::routing::Partitioner;
+use crate::wire::request::{Query, QueryParameters, RequestBody};
+use crate::wire::response::ErrorCode;
+use crate::wire::{Consistency, Reader};
+
+/// What was asked, to be given back with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    subject: Subject,
+    number: u16,
+    /// Answers of an earlier control link do not count.
+    round: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Local,
+    Peers,
+    Keyspace,
+    #[cfg(any(test, feature = "compact-ring"))]
+    Strategy,
+    Table,
+}
+
+/// What an answer or an event changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Changed {
+    /// Nothing that the owner must act on.
+    Nothing,
+    /// The node that was asked told who it is: a member, unless it does not fit.
+    Local(Option<u16>),
+    /// All nodes were read: members may have come, gone, or changed their address.
+    Members,
+    /// A member is said to be up, or down, and marked so. A live link knows better.
+    Status(u16, bool),
+}
+
+/// How far the reading is.
+#[derive(Debug)]
+pub(super) struct Reading {
+    nodes: Nodes,
+    /// Something happened since it began.
+    again: bool,
+    paging: Option<Box<[u8]>>,
+    page_size: i32,
+    pages_left: u16,
+    round: u8,
+    local: Option<u16>,
+    /// The cluster hashes keys in a way that we do not know.
+    pub(super) is_foreign: bool,
+    pub(super) tables_left_out: u32,
+    #[cfg(any(test, feature = "compact-ring"))]
+    pub(super) without_tokens: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nodes {
+    Read,
+    LocalDue,
+    PeersDue,
+    Asked,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            nodes: Nodes::Read,
+            again: false,
+            paging: None,
+            page_size: PAGE_SIZE,
+            pages_left: 0,
+            round: 0,
+            local: None,
+            is_foreign: false,
+            tables_left_out: 0,
+            #[cfg(any(test, feature = "compact-ring"))]
+            without_tokens: false,
+        }
+    }
+}
+
+impl Plane {
+    /// A control link was chosen: everything is read over it, since nobody told what happened
+    /// before. Answers of the one before do not count, and all members are taken to be up until links
+    /// or events tell otherwise.
+    pub fn restart(&mut self) {
+        self.reading.round = self.reading.round.wrapping_add(1);
+        self.reading.nodes = Nodes::LocalDue;
+        self.reading.again = false;
+        self.cluster
+            .members
+            .iter_mut()
+            .for_each(|member| member.is_up = true);
+        self.keyspaces.iter_mut().for_each(super::Keyspace::demand);
+        self.tables.iter_mut().for_each(|table| table.is_due = true);
+    }
+
+    /// The nodes are to be read again.
+    pub fn read_again(&mut self) {
+        match self.reading.nodes {
+            Nodes::Read => self.reading.nodes = Nodes::LocalDue,
+            _ => self.reading.again = true,
+        }
+    }
+
+    /// Whether there is a question to ask.
+    pub fn is_due(&self) -> bool {
+        matches!(self.reading.nodes, Nodes::LocalDue | Nodes::PeersDue)
+            || self.tables.iter().any(|table| table.is_due)
+            || self.keyspaces.iter().any(super::Keyspace::is_anything_due)
+    }
+
+    /// Writes the body of a QUERY that asks the next question, if there is one, for the link that
+    /// has agreed on this.
+    pub fn put_question(&mut self, agreed: &Agreed, body: &mut BytesMut) -> Option<Question> {
+        let mut text = String::new();
+        let (subject, number) = self.next_subject(agreed.offer.is_scylla, &mut text)?;
+        let is_paged = subject == Subject::Peers;
+        let parameters = QueryParameters {
+            page_size: is_paged.then_some(self.reading.page_size),
+            paging_state: self.reading.paging.as_deref().filter(|_| is_paged),
+            ..QueryParameters::new(Consistency::One)
+        };
+        let query = Query {
+            text: &text,
+            parameters,
+        };
+        query.put(agreed.version, body).ok()?;
+        Some(Question {
+            subject,
+            number,
+            round: self.reading.round,
+        })
+    }
+
+    /// What is to be asked next, no longer due then, and its statement.
+    fn next_subject(&mut self, is_scylla: bool, text: &mut String) -> Option<(Subject, u16)> {
+        match self.reading.nodes {
+            Nodes::LocalDue => {
+                self.begin_nodes();
+                text.push_str(NODE);
+                text.push_str("broadcast_address,partitioner");
+                text.push_str(self.tokens_column());
+                text.push_str(" FROM system.local WHERE key='local'");
+                return Some((Subject::Local, 0));
+            }
+            Nodes::PeersDue => {
+                self.reading.nodes = Nodes::Asked;
+                text.push_str(NODE);
+                text.push_str("peer");
+                text.push_str(self.tokens_column());
+                text.push_str(" FROM system.peers");
+                return Some((Subject::Peers, 0));
+            }
+            Nodes::Read | Nodes::Asked => {}
+        }
+        for (number, keyspace) in (0..).zip(&mut self.keyspaces) {
+            if core::mem::take(&mut keyspace.is_due) {
+                if is_scylla {
+                    text.push_str("SELECT * FROM system_schema.scylla_keyspaces");
+                    put_condition(text, " WHERE keyspace_name='", &keyspace.name);
+                    return Some((Subject::Keyspace, number));
+                }
+                keyspace.kind = KeyspaceKind::Vnodes;
+            }
+            #[cfg(any(test, feature = "compact-ring"))]
+            if core::mem::take(&mut keyspace.is_strategy_due) {
+                text.push_str("SELECT replication FROM system_schema.keyspaces");
+                put_condition(text, " WHERE keyspace_name='", &keyspace.name);
+                return Some((Subject::Strategy, number));
+            }
+        }
+        for (number, table) in (0..).zip(&mut self.tables) {
+            // What has no tablets has nothing to forget.
+            if core::mem::take(&mut table.is_due)
+                && is_scylla
+                && let Some(keyspace) = self.keyspaces.get(usize::from(table.keyspace))
+            {
+                text.push_str("SELECT id FROM system_schema.tables");
+                put_condition(text, " WHERE keyspace_name='", &keyspace.name);
+                put_condition(text, " AND table_name='", &table.name);
+                return Some((Subject::Table, number));
+            }
+        }
+        None
+    }
+
+    fn begin_nodes(&mut self) {
+        self.reading.nodes = Nodes::Asked;
+        self.reading.again = false;
+        self.reading.paging = None;
+        self.reading.pages_left = PAGES_MAX;
+        self.reading.local = None;
+        self.cluster.begin();
+        #[cfg(any(test, feature = "compact-ring"))]
+        self.ring.begin();
+    }
+
+    const fn tokens_column(&self) -> &'static str {
+        #[cfg(any(test, feature = "compact-ring"))]
+        if !self.reading.without_tokens {
+            return ",tokens";
+        }
+        ""
+    }
+
+    /// Takes the body of the RESULT that answers a question, without what may stand before its
+    /// kind: trace id, warnings, payload.
+    ///
+    /// # Errors
+    /// If it is no answer to that. The link is of no use for control then.
+    pub fn handle_answer(&mut self, question: Question, body: &[u8]) -> Result<Changed, Error> {
+        if question.round != self.reading.round {
+            return Ok(Changed::Nothing);
+        }
+        match question.subject {
+            Subject::Local => self.take_local(body),
+            Subject::Peers => self.take_peers(body),
+            Subject::Keyspace => {
+                let mut kind = KeyspaceKind::Vnodes;
+                let names = ["initial_tablets", "consistency"];
+                rows::read(body, &names, &mut |cells| {
+                    let &[tablets, consistency, ..] = cells;
+                    kind = match (tablets, rows::text(consistency)) {
+                        (None, _) => KeyspaceKind::Vnodes,
+                        (_, Some("global")) => KeyspaceKind::StrongTablets,
+                        _ => KeyspaceKind::Tablets,
+                    };
+                })?;
+                self.set_kind(question.number, kind);
+                Ok(Changed::Nothing)
+            }
+            #[cfg(any(test, feature = "compact-ring"))]
+            Subject::Strategy => {
+                let mut strategy = None;
+                rows::read(body, &["replication"], &mut |cells| {
+                    strategy = Some(super::ring::strategy(cells[0]));
+                })?;
+                if let Some(keyspace) = self.keyspaces.get_mut(usize::from(question.number)) {
+                    keyspace.strategy = strategy;
+                }
+                Ok(Changed::Nothing)
+            }
+            Subject::Table => {
+                let mut id = None;
+                rows::read(body, &["id"], &mut |cells| id = rows::uuid(cells[0]))?;
+                if let Some(table) = self.tables.get_mut(usize::from(question.number)) {
+                    // A view has no row there, so it may be another one each time.
+                    if id.is_none() || table.id.is_some() && table.id != id {
+                        self.tablets.doom_table(question.number);
+                        self.tablets.sweep();
+                    }
+                    table.id = id;
+                }
+                Ok(Changed::Nothing)
+            }
+        }
+    }
+
+    /// The node did not answer a question, or refused it, or its answer is too long. Whether the
+    /// plane gets along; if not, the question is due again, and the link is of no use for control
+    /// unless the failure passes.
+    pub fn handle_failure(&mut self, question: Question, error: &Error) -> bool {
+        if question.round != self.reading.round {
+            return true;
+        }
+        let kind = error.kind();
+        let is_too_long = kind == ErrorKind::Limit(LimitField::FrameLen);
+        let is_fine = is_too_long || kind == ErrorKind::Server(ErrorCode::Invalid);
+        match question.subject {
+            Subject::Peers if is_too_long && self.reading.page_size > 1 => {
+                self.reading.page_size /= 2;
+                self.reading.nodes = Nodes::PeersDue;
+                true
+            }
+            Subject::Local | Subject::Peers => {
+                self.reading.nodes = Nodes::LocalDue;
+                #[cfg(any(test, feature = "compact-ring"))]
+                if is_too_long && !self.reading.without_tokens {
+                    self.reading.without_tokens = true;
+                    return true;
+                }
+                false
+            }
+            Subject::Keyspace if is_fine => {
+                self.set_kind(question.number, KeyspaceKind::Vnodes);
+                true
+            }
+            _ => {
+                if !is_fine {
+                    self.demand(question);
+                }
+                is_fine
+            }
+        }
+    }
+
+    /// It is to be asked again.
+    fn demand(&mut self, question: Question) {
+        let number = usize::from(question.number);
+        if question.subject == Subject::Table {
+            if let Some(table) = self.tables.get_mut(number) {
+                table.is_due = true;
+            }
+        } else if let Some(keyspace) = self.keyspaces.get_mut(number) {
+            keyspace.demand();
+        }
+    }
+
+    fn take_local(&mut self, body: &[u8]) -> Result<Changed, Error> {
+        let names = [
+            "host_id",
+            "data_center",
+            "rack",
+            "rpc_address",
+            "broadcast_address",
+            "tokens",
+            "partitioner",
+        ];
+        let mut is_there = false;
+        rows::read(body, &names, &mut |cells| {
+            let class = rows::text(cells[6]).unwrap_or_default();
+            self.reading.is_foreign = !class.is_empty()
+                && Partitioner::from_class_name(class) != Some(Partitioner::Murmur3);
+            if let Some(row) = self.member_row(cells) {
+                is_there = true;
+                self.reading.local = self.take_row(&row, cells);
+            }
+        })?;
+        if !is_there {
+            return Err(PeerMisbehaved::MalformedBody.into());
+        }
+        self.reading.nodes = Nodes::PeersDue;
+        Ok(Changed::Local(self.reading.local))
+    }
+
+    fn take_peers(&mut self, body: &[u8]) -> Result<Changed, Error> {
+        let names = [
+            "host_id",
+            "data_center",
+            "rack",
+            "rpc_address",
+            "peer",
+            "tokens",
+        ];
+        let paging = rows::read(body, &names, &mut |cells| {
+            // Nodes that are joining have no more than a host id, and take no requests.
+            let Some(row) = self.member_row(cells) else {
+                return;
+            };
+            let local = self.reading.local.and_then(|local| self.cluster.get(local));
+            let is_local = local.is_some_and(|local| local.host_id() == row.host_id);
+            if row.address.is_some() && !is_local {
+                self.take_row(&row, cells);
+            }
+        })?;
+        self.reading.pages_left = self.reading.pages_left.saturating_sub(1);
+        if let Some(paging) = paging
+            && self.reading.pages_left > 0
+        {
+            self.reading.paging = Some(paging.into());
+            self.reading.nodes = Nodes::PeersDue;
+            return Ok(Changed::Nothing);
+        }
+        self.reading.paging = None;
+        self.reading.nodes = Nodes::Read;
+        let is_wanted = self.cluster.end();
+        if is_wanted || self.reading.again {
+            self.reading.nodes = Nodes::LocalDue;
+        }
+        self.tablets.settle(&mut self.strangers, &self.cluster);
+        #[cfg(any(test, feature = "compact-ring"))]
+        self.ring.end(&self.cluster);
+        Ok(Changed::Members)
+    }
+
+    fn member_row<'a>(&self, cells: &Cells<'a>) -> Option<MemberRow<'a>> {
+        let &[host_id, dc, rack, rpc, broadcast, tokens, _] = cells;
+        let broadcast = rows::address(broadcast);
+        Some(MemberRow {
+            host_id: rows::uuid(host_id)?,
+            address: rows::address(rpc).or(broadcast),
+            broadcast,
+            dc: rows::text(dc)?,
+            rack: rows::text(rack)?,
+            has_tokens: tokens.is_some() || self.tokens_column().is_empty(),
+        })
+    }
+
+    fn take_row(&mut self, row: &MemberRow<'_>, cells: &Cells<'_>) -> Option<u16> {
+        let member = self.put_member(row);
+        #[cfg(any(test, feature = "compact-ring"))]
+        if let Some(member) = member {
+            self.ring.put(member, cells[5]);
+        }
+        let _ = cells;
+        member
+    }
+
+    fn set_kind(&mut self, number: u16, kind: KeyspaceKind) {
+        let Some(keyspace) = self.keyspaces.get_mut(usize::from(number)) else {
+            return;
+        };
+        let before = core::mem::replace(&mut keyspace.kind, kind);
+        if before != kind && (before, kind) != (KeyspaceKind::Unknown, KeyspaceKind::Tablets) {
+            for (table, known) in (0..).zip(&self.tables) {
+                if known.keyspace == number {
+                    self.tablets.doom_table(table);
+                }
+            }
+            self.tablets.sweep();
+        }
+    }
+
+    /// Takes the body of an EVENT. Kinds that are not known mean nothing here.
+    ///
+    /// # Errors
+    /// If it cannot be read; the link goes on.
+    pub fn handle_event(&mut self, body: &[u8]) -> Result<Changed, Error> {
+        let mut reader = Reader::new(body);
+        let kind = reader.string("event name")?;
+        match kind {
+            "TOPOLOGY_CHANGE" => self.read_again(),
+            "STATUS_CHANGE" => {
+                self.read_again();
+                let is_up = reader.string("status change")? == "UP";
+                let address = reader.inet_address("address of node")?;
+                return Ok(self.note_status(address, is_up));
+            }
+            "SCHEMA_CHANGE" => {
+                let change = reader.string("schema change")?;
+                let target = reader.string("schema change target")?;
+                let keyspace = reader.string("keyspace")?;
+                let table = match target {
+                    "KEYSPACE" => None,
+                    "TABLE" => Some(reader.string("name of schema element")?),
+                    _ => return Ok(Changed::Nothing),
+                };
+                self.note_schema_change(keyspace, table, change == "DROPPED");
+            }
+            _ => {}
+        }
+        Ok(Changed::Nothing)
+    }
+
+    fn note_status(&mut self, address: IpAddr, is_up: bool) -> Changed {
+        for (number, member) in (0..).zip(&mut self.cluster.members) {
+            let addresses = [member.address(), member.broadcast()];
+            if member.is_present() && addresses.contains(&Some(address)) {
+                member.is_up = is_up;
+                return Changed::Status(number, is_up);
+            }
+        }
+        Changed::Nothing
+    }
+}
+
+/// A condition on a text: its beginning up to the quote, and the text.
+fn put_condition(statement: &mut String, beginning: &str, text: &str) {
+    statement.push_str(beginning);
+    for part in text.split_inclusive('\'') {
+        statement.push_str(part);
+        if part.ends_with('\'') {
+            statement.push('\'');
+        }
+    }
+    statement.push('\'');
+}
+
+const NODE: &str = "SELECT host_id,data_center,rack,rpc_address,";
+
+/// Rows asked for at once.
+const PAGE_SIZE: i32 = 32;
+
+/// A server that sends more is not believed.
+const PAGES_MAX: u16 = 4096;

@@ -1,0 +1,189 @@
+//! The tables that statements use, and what must be known of their keyspaces.
+//!
+//! A table is known by its names and has one number for as long as the session lives; its tablets
+//! go when it is dropped or made anew. Nothing is read of tables that no statement uses.
+
+use super::Plane;
+use alloc::boxed::Box;
+use uuid::Uuid;
+
+use crate::routing::Partitioner;
+
+/// A table that a statement uses, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableKey(pub(super) u16);
+
+/// What a keyspace is for routing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyspaceKind {
+    /// It was not read yet.
+    #[default]
+    Unknown,
+    /// Its tables are placed by the ring.
+    Vnodes,
+    /// Its tables are divided into tablets, any replica coordinates.
+    Tablets,
+    /// The same, and the leader of each tablet coordinates.
+    StrongTablets,
+}
+
+/// A keyspace of a table that is used.
+#[derive(Debug)]
+pub(super) struct Keyspace {
+    pub(super) name: Box<str>,
+    pub(super) kind: KeyspaceKind,
+    pub(super) is_due: bool,
+    #[cfg(any(test, feature = "compact-ring"))]
+    pub(super) strategy: Option<crate::routing::ReplicationStrategy>,
+    #[cfg(any(test, feature = "compact-ring"))]
+    pub(super) is_strategy_due: bool,
+}
+
+/// A table or view that is used.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) keyspace: u16,
+    pub(super) name: Box<str>,
+    pub(super) id: Option<Uuid>,
+    pub(super) is_due: bool,
+}
+
+/// A table for people and tools.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TableView<'a> {
+    /// Its number.
+    pub key: TableKey,
+    /// The name of its keyspace.
+    pub keyspace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What its keyspace is for routing.
+    pub kind: KeyspaceKind,
+}
+
+impl Plane {
+    /// The number of a table that a statement uses. What is to be known of it becomes due. `None` if
+    /// there are too many: the statement is used without routing, and that is counted.
+    pub fn table(&mut self, keyspace: &str, name: &str) -> Option<TableKey> {
+        let owner = self
+            .keyspaces
+            .iter()
+            .position(|known| *known.name == *keyspace);
+        let is_it =
+            |table: &Table| Some(usize::from(table.keyspace)) == owner && *table.name == *name;
+        let known = self.tables.iter().position(is_it);
+        let place = known.unwrap_or(self.tables.len());
+        let key = u16::try_from(place)
+            .ok()
+            .filter(|place| *place < self.limits.tables);
+        let Some(key) = key else {
+            let left_out = &mut self.reading.tables_left_out;
+            *left_out = left_out.saturating_add(1);
+            return None;
+        };
+        if known.is_none() {
+            let owner = owner.unwrap_or(self.keyspaces.len());
+            if owner == self.keyspaces.len() {
+                self.keyspaces.push(Keyspace {
+                    name: keyspace.into(),
+                    kind: KeyspaceKind::Unknown,
+                    is_due: true,
+                    #[cfg(any(test, feature = "compact-ring"))]
+                    strategy: None,
+                    #[cfg(any(test, feature = "compact-ring"))]
+                    is_strategy_due: true,
+                });
+            }
+            self.tables.push(Table {
+                // There are not more keyspaces than tables.
+                keyspace: u16::try_from(owner).unwrap_or(u16::MAX),
+                name: name.into(),
+                id: None,
+                is_due: true,
+            });
+        }
+        Some(TableKey(key))
+    }
+
+    /// How keys of a table become tokens; `None` if that is not known, so that it has none.
+    pub fn partitioner(&self, table: TableKey) -> Option<Partitioner> {
+        let table = self.tables.get(usize::from(table.0))?;
+        if self.reading.is_foreign {
+            return None;
+        }
+        // The server takes the name from everybody else.
+        Some(if table.name.ends_with("_scylla_cdc_log") {
+            Partitioner::Cdc
+        } else {
+            Partitioner::Murmur3
+        })
+    }
+
+    /// All tables that statements use.
+    pub fn tables(&self) -> impl Iterator<Item = TableView<'_>> {
+        (0..).zip(&self.tables).filter_map(|(number, table)| {
+            let keyspace = self.keyspaces.get(usize::from(table.keyspace))?;
+            Some(TableView {
+                key: TableKey(number),
+                keyspace: &keyspace.name,
+                name: &table.name,
+                kind: keyspace.kind,
+            })
+        })
+    }
+
+    pub(super) fn keyspace_of(&self, table: TableKey) -> Option<&Keyspace> {
+        let table = self.tables.get(usize::from(table.0))?;
+        self.keyspaces.get(usize::from(table.keyspace))
+    }
+
+    /// The schema changed, as an event or an answer tells: in the whole keyspace, or only for one
+    /// table of it. What is known of it is read again; tablets of what is gone are forgotten.
+    pub fn note_schema_change(&mut self, keyspace: &str, table: Option<&str>, is_dropped: bool) {
+        let Some(owner) = self
+            .keyspaces
+            .iter()
+            .position(|known| *known.name == *keyspace)
+        else {
+            return;
+        };
+        if table.is_none()
+            && let Some(keyspace) = self.keyspaces.get_mut(owner)
+        {
+            keyspace.demand();
+        }
+        for (number, known) in (0..).zip(&mut self.tables) {
+            let is_meant = table.is_none_or(|name| *known.name == *name);
+            if usize::from(known.keyspace) == owner && is_meant {
+                known.is_due = true;
+                // Other replicas, or none at all.
+                if table.is_none() || is_dropped {
+                    known.id = None;
+                    self.tablets.doom_table(number);
+                }
+            }
+        }
+        self.tablets.sweep();
+    }
+}
+
+impl Keyspace {
+    /// It is to be read again.
+    pub(super) const fn demand(&mut self) {
+        self.is_due = true;
+        #[cfg(any(test, feature = "compact-ring"))]
+        {
+            self.is_strategy_due = true;
+        }
+    }
+
+    pub(super) const fn is_anything_due(&self) -> bool {
+        #[cfg(any(test, feature = "compact-ring"))]
+        if self.is_strategy_due {
+            return true;
+        }
+        self.is_due
+    }
+}

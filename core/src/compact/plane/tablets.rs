@@ -1,0 +1,556 @@
+//! Tablets that answers taught: sorted, never overlapping, bounded in bytes.
+//!
+//! All tables share one vector, sorted by table and token, of records of 40 bytes with three replicas
+//! each. A tablet with more replicas goes on in the records behind its own, under the same range, so
+//! that a search finds its first record and a range of the vector is a range of tokens. A new
+//! tablet takes the place of all that it overlaps. Above the bound a clock hand goes round: it takes the
+//! mark of tablets that were looked up since its last visit, and drops those that have none.
+//!
+//! Payloads: `tablets-routing-v1` is `tuple<bigint, bigint, list<tuple<uuid, int>>>`, `-v2` has a
+//! `bigint` behind that, the version. Both come from the network: lengths must be exactly those of
+//! the types, and nothing is allocated to read them.
+
+use super::members::Cluster;
+use super::{Plane, TableKey, Vec};
+use core::cell::Cell;
+use uuid::Uuid;
+
+use crate::routing::{PayloadKind, TabletVersion, Token, VersionBlock};
+use crate::wire::Reader;
+
+/// Replicas of a tablet that are known; further ones count as ordinary nodes.
+pub(super) const REPLICAS_MAX: usize = 16;
+
+/// Replicas in a record.
+const INLINE_REPLICAS: usize = 3;
+
+/// Records of one tablet.
+const RECORDS_MAX: usize = REPLICAS_MAX.div_ceil(INLINE_REPLICAS);
+
+/// Hosts and shards as the server names them. Shards that no node can have stand as `u16::MAX`.
+pub(super) type NamedReplicas = heapless::Vec<(Uuid, u16), REPLICAS_MAX>;
+
+/// A stored replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Replica {
+    /// A member, or from [`STRANGERS`] on a stranger, or [`NOBODY`].
+    pub(super) node: u16,
+    pub(super) shard: u16,
+}
+
+const STRANGERS: u16 = 0x8000;
+const NOBODY: u16 = u16::MAX;
+
+/// A tablet, or three more replicas of the tablet before it.
+#[derive(Clone, Debug)]
+struct Record {
+    first: i64,
+    last: i64,
+    version: u64,
+    replicas: [Replica; INLINE_REPLICAS],
+    table: u16,
+    /// The number of replicas here, and the bits below.
+    shape: Cell<u8>,
+    /// Requests that were given a block, going round.
+    probes: Cell<u8>,
+}
+
+const _: () = assert!(size_of::<Record>() == 40);
+
+const COUNT: u8 = 0x03;
+const IS_DOOMED: u8 = 0x10;
+const IS_CONTINUED: u8 = 0x20;
+const HAS_VERSION: u8 = 0x40;
+const IS_USED: u8 = 0x80;
+
+impl Record {
+    fn has(&self, bit: u8) -> bool {
+        self.shape.get() & bit != 0
+    }
+
+    fn set(&self, bit: u8, is_set: bool) {
+        let shape = self.shape.get();
+        self.shape
+            .set(if is_set { shape | bit } else { shape & !bit });
+    }
+
+    fn replicas(&self) -> &[Replica] {
+        let count = usize::from(self.shape.get() & COUNT);
+        self.replicas.get(..count).unwrap_or_default()
+    }
+
+    fn version(&self) -> Option<TabletVersion> {
+        self.has(HAS_VERSION)
+            .then(|| TabletVersion::new(self.version))
+    }
+
+    /// Whether it says the same, whatever its marks.
+    fn says(&self, other: &Self) -> bool {
+        let marks = IS_USED | IS_DOOMED;
+        (self.table, self.first, self.last) == (other.table, other.first, other.last)
+            && self.version == other.version
+            && self.replicas == other.replicas
+            && self.shape.get() | marks == other.shape.get() | marks
+    }
+}
+
+/// What came of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Learned {
+    /// Exactly this was known: requests in flight learn the same.
+    Unchanged,
+    /// It is stored, in place of all that it overlaps.
+    Stored,
+    /// The same; it names a host that was not heard of before, so members are read again.
+    StoredWithStranger,
+    /// It cannot be read, or does not fit the bound at all. The answer that brought it is good.
+    Refused,
+}
+
+/// The tablets of all tables.
+#[derive(Debug)]
+pub(super) struct Tablets {
+    records: Vec<Record>,
+    records_max: usize,
+    /// Where the clock stands.
+    hand: usize,
+    dropped: u32,
+}
+
+impl Tablets {
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self {
+            records: Vec::new(),
+            records_max: match bytes_max.checked_div(size_of::<Record>()) {
+                Some(records_max) => records_max,
+                None => 0,
+            },
+            hand: 0,
+            dropped: 0,
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        // The records that go on belong to the one behind them, which does not.
+        let is_end = |record: &&Record| !record.has(IS_CONTINUED);
+        self.records.iter().filter(is_end).count()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.records.capacity().saturating_mul(size_of::<Record>())
+    }
+
+    pub(super) const fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// The first place whose tablet ends behind a token, or at it with `at_end`.
+    fn seek(&self, table: u16, token: i64, at_end: bool) -> usize {
+        let before = |record: &Record| {
+            record.table < table
+                || record.table == table && (record.last < token || !at_end && record.last == token)
+        };
+        self.records.partition_point(before)
+    }
+
+    /// The tablet that owns a token.
+    fn find(&self, table: u16, token: Token) -> Option<&[Record]> {
+        let from = self.records.get(self.seek(table, token.value(), true)..)?;
+        let record = from.first()?;
+        (record.table == table && record.first < token.value()).then(|| tablet(from))
+    }
+
+    /// Puts a tablet in place of all that it overlaps; false if exactly that was there.
+    fn insert(&mut self, tablet: &[Record]) -> bool {
+        let Some(new) = tablet.first() else {
+            return false;
+        };
+        let overlap = |tablets: &Self| {
+            let start = tablets.seek(new.table, new.first, false);
+            let behind = tablets.records.get(start..).unwrap_or_default();
+            let is_hit = |record: &&Record| record.table == new.table && record.first < new.last;
+            let len = behind.iter().take_while(is_hit).count();
+            (start, start.saturating_add(len))
+        };
+        let (start, end) = overlap(self);
+        let old = self.records.get(start..end).unwrap_or_default();
+        if old.len() == tablet.len() && old.iter().zip(tablet).all(|(old, new)| old.says(new)) {
+            return false;
+        }
+        old.iter().for_each(|record| record.set(IS_DOOMED, true));
+        if old.len() != tablet.len() {
+            self.sweep();
+            self.make_room(tablet.len());
+        }
+        let (start, end) = overlap(self);
+        for (at, record) in (start..).zip(tablet) {
+            match self.records.get_mut(at).filter(|_| at < end) {
+                Some(place) => *place = record.clone(),
+                // Not behind the end: it goes where its successor stands.
+                None => self.records.insert(at, record.clone()),
+            }
+        }
+        true
+    }
+
+    /// Drops tablets until `more` records fit, and reserves the place.
+    fn make_room(&mut self, more: usize) {
+        let len = self.records.len().saturating_add(more);
+        self.drop_least_used(len.saturating_sub(self.records_max));
+        let len = self.records.len().saturating_add(more);
+        if len > self.records.capacity() {
+            // By half, but not beyond the bound.
+            let wanted = len.saturating_add(len / 2).min(self.records_max);
+            let more = wanted.max(len).saturating_sub(self.records.len());
+            self.records.reserve_exact(more);
+        }
+    }
+
+    /// Drops at least so many records, if there are so many. Two rounds suffice.
+    fn drop_least_used(&mut self, mut needed: usize) {
+        if needed == 0 {
+            return;
+        }
+        let passed = self.records.get(..self.hand).unwrap_or_default();
+        let inside = passed
+            .iter()
+            .rev()
+            .take_while(|record| record.has(IS_CONTINUED));
+        // What was put in since may have come between the hand and its tablet.
+        self.hand = passed.len().saturating_sub(inside.count());
+        let mut visits = self.records.len().saturating_mul(2);
+        while needed > 0 && visits > 0 {
+            let from = self.records.get(self.hand..).unwrap_or_default();
+            let visited = tablet(from);
+            let Some(first) = visited.first() else {
+                self.hand = 0;
+                visits = visits.saturating_sub(1);
+                continue;
+            };
+            visits = visits.saturating_sub(visited.len());
+            self.hand = self.hand.saturating_add(visited.len());
+            if first.has(IS_USED) {
+                first.set(IS_USED, false);
+            } else {
+                visited
+                    .iter()
+                    .for_each(|record| record.set(IS_DOOMED, true));
+                needed = needed.saturating_sub(visited.len());
+                self.dropped = self.dropped.wrapping_add(1);
+            }
+        }
+        self.sweep();
+    }
+
+    /// All tablets of a table go with the next sweep.
+    pub(super) fn doom_table(&self, table: u16) {
+        let records = self.records.iter().filter(|record| record.table == table);
+        records.for_each(|record| record.set(IS_DOOMED, true));
+    }
+
+    /// Takes away what is doomed. The hand stays before the tablet that it came to.
+    pub(super) fn sweep(&mut self) {
+        let passed = self.records.get(..self.hand).unwrap_or(&self.records);
+        self.hand = passed
+            .iter()
+            .filter(|record| !record.has(IS_DOOMED))
+            .count();
+        self.records.retain(|record| !record.has(IS_DOOMED));
+    }
+
+    /// The cluster was read anew. Tablets of members that are gone go, and strangers that have
+    /// become members are known as such; those that no tablet names any more are forgotten.
+    pub(super) fn settle(&mut self, strangers: &mut [Uuid], cluster: &Cluster) {
+        for (number, host_id) in (STRANGERS..).zip(strangers) {
+            let member = cluster.by_host_id(*host_id);
+            let mut is_named = false;
+            let replicas = self
+                .records
+                .iter_mut()
+                .flat_map(|record| &mut record.replicas);
+            for replica in replicas.filter(|replica| replica.node == number) {
+                is_named = true;
+                replica.node = member.unwrap_or(number);
+            }
+            if member.is_some() || !is_named {
+                *host_id = Uuid::nil();
+            }
+        }
+        let mut from = &*self.records;
+        while !from.is_empty() {
+            let visited = tablet(from);
+            let mut replicas = visited.iter().flat_map(Record::replicas);
+            if replicas
+                .any(|replica| replica.node < STRANGERS && cluster.get(replica.node).is_none())
+            {
+                visited
+                    .iter()
+                    .for_each(|record| record.set(IS_DOOMED, true));
+            }
+            from = from.get(visited.len()..).unwrap_or_default();
+        }
+        self.sweep();
+    }
+}
+
+/// The records of the tablet that begins here.
+fn tablet(from: &[Record]) -> &[Record] {
+    let more = from
+        .iter()
+        .take_while(|record| record.has(IS_CONTINUED))
+        .count();
+    from.get(..=more).unwrap_or(from)
+}
+
+/// What planning needs to know of a tablet.
+pub(super) struct Hit<'a> {
+    records: &'a [Record],
+    pub(super) last: i64,
+    pub(super) has_version: bool,
+}
+
+impl Hit<'_> {
+    /// Its replicas in the server's order.
+    pub(super) fn replicas(&self) -> impl Iterator<Item = Replica> {
+        self.records.iter().flat_map(Record::replicas).copied()
+    }
+}
+
+/// A tablet for people and tools, and for a later session.
+#[derive(Clone, Copy, Debug)]
+pub struct TabletView<'a> {
+    plane: &'a Plane,
+    records: &'a [Record],
+}
+
+impl<'a> TabletView<'a> {
+    fn first(&self) -> Option<&'a Record> {
+        self.records.first()
+    }
+
+    /// The token before its first, and its last.
+    pub fn range(&self) -> (i64, i64) {
+        self.first()
+            .map_or((0, 0), |record| (record.first, record.last))
+    }
+
+    /// Its version, if it came by the second extension. The first replica of a strongly consistent
+    /// table is then the leader.
+    pub fn version(&self) -> Option<TabletVersion> {
+        self.first().and_then(Record::version)
+    }
+
+    /// Whether it was looked up of late.
+    pub fn is_used(&self) -> bool {
+        self.first().is_some_and(|record| record.has(IS_USED))
+    }
+
+    /// Hosts and shards in the server's order. A host is nil where it is not known any more.
+    pub fn replicas(&self) -> impl Iterator<Item = (Uuid, u16)> + 'a {
+        let plane = self.plane;
+        let replicas = self.records.iter().flat_map(Record::replicas);
+        replicas.map(|replica| (plane.host_of(*replica), replica.shard))
+    }
+}
+
+impl Plane {
+    pub(super) fn tablet_at(&self, table: TableKey, token: Token) -> Option<Hit<'_>> {
+        let records = self.tablets.find(table.0, token)?;
+        let first = records.first()?;
+        first.set(IS_USED, true);
+        Some(Hit {
+            records,
+            last: first.last,
+            has_version: first.has(HAS_VERSION),
+        })
+    }
+
+    /// The version block of a request, where the second extension was agreed. With a tablet it shows
+    /// four bits of its version, from request to request the next ones; without a version it counts at
+    /// one place, so that of two requests one differs for certain; without a tablet it shows what
+    /// `entropy` says.
+    pub fn probe(
+        &self,
+        table: Option<TableKey>,
+        token: Option<Token>,
+        entropy: u64,
+    ) -> VersionBlock {
+        let tablet = || self.tablets.find(table?.0, token?)?.first();
+        let Some(record) = tablet() else {
+            return VersionBlock::unknown(entropy);
+        };
+        let count = record.probes.get();
+        record.probes.set(count.wrapping_add(1));
+        match record.version() {
+            Some(version) => version.block(count),
+            None => VersionBlock::new(0, count),
+        }
+    }
+
+    /// Takes the payload of an answer to a statement on this table.
+    pub fn learn(&mut self, table: TableKey, kind: PayloadKind, payload: &[u8]) -> Learned {
+        match parse(kind, payload) {
+            Some(parsed) => {
+                let Parsed {
+                    range,
+                    version,
+                    replicas,
+                } = parsed;
+                self.put_tablet(table, range, version, &replicas)
+            }
+            None => Learned::Refused,
+        }
+    }
+
+    /// Stores a tablet that owns `(first, last]`, also one that an earlier session saved. Replicas
+    /// are hosts and shards in the server's order; at most 16 are kept.
+    pub fn put_tablet(
+        &mut self,
+        table: TableKey,
+        (first, last): (i64, i64),
+        version: Option<TabletVersion>,
+        replicas: &[(Uuid, u16)],
+    ) -> Learned {
+        let replicas = replicas.get(..REPLICAS_MAX).unwrap_or(replicas);
+        let len = replicas.len().div_ceil(INLINE_REPLICAS);
+        if first >= last || len == 0 || len > self.tablets.records_max {
+            return Learned::Refused;
+        }
+        let strangers_before = self.strangers.iter().filter(|host| !host.is_nil()).count();
+        let mut tablet: heapless::Vec<Record, RECORDS_MAX> = heapless::Vec::new();
+        for (at, named) in (1..).zip(replicas.chunks(INLINE_REPLICAS)) {
+            let mut record = Record {
+                first,
+                last,
+                version: version.map_or(0, TabletVersion::bits),
+                replicas: [Replica {
+                    node: NOBODY,
+                    shard: 0,
+                }; INLINE_REPLICAS],
+                table: table.0,
+                shape: Cell::new(u8::try_from(named.len()).unwrap_or(0)),
+                probes: Cell::new(0),
+            };
+            record.set(HAS_VERSION, version.is_some());
+            record.set(IS_CONTINUED, at < len);
+            for (place, (host_id, shard)) in record.replicas.iter_mut().zip(named) {
+                place.node = self.node_of(*host_id);
+                place.shard = *shard;
+            }
+            // There are as many places as records.
+            let _fits = tablet.push(record);
+        }
+        let strangers = self.strangers.iter().filter(|host| !host.is_nil()).count();
+        if !self.tablets.insert(&tablet) {
+            Learned::Unchanged
+        } else if strangers > strangers_before {
+            self.read_again();
+            Learned::StoredWithStranger
+        } else {
+            Learned::Stored
+        }
+    }
+
+    /// The learned tablets of a table in the order of their tokens.
+    pub fn tablets(&self, table: TableKey) -> impl Iterator<Item = TabletView<'_>> {
+        let mut from = self
+            .tablets
+            .records
+            .get(self.tablets.seek(table.0, i64::MIN, true)..)
+            .unwrap_or_default();
+        core::iter::from_fn(move || {
+            from.first().filter(|record| record.table == table.0)?;
+            let records = tablet(from);
+            from = from.get(records.len()..).unwrap_or_default();
+            Some(TabletView {
+                plane: self,
+                records,
+            })
+        })
+    }
+
+    /// The number under which a host is stored.
+    fn node_of(&mut self, host_id: Uuid) -> u16 {
+        if let Some(member) = self.cluster.by_host_id(host_id) {
+            return member;
+        }
+        let place =
+            |wanted: Uuid, strangers: &[Uuid]| strangers.iter().position(|host| *host == wanted);
+        let strangers = &mut self.strangers;
+        let known = place(host_id, strangers).or_else(|| place(Uuid::nil(), strangers));
+        let at = known.unwrap_or(strangers.len());
+        let number = u16::try_from(at)
+            .ok()
+            .filter(|at| *at < self.limits.members.min(0x7fff));
+        let (Some(number), false) = (number, host_id.is_nil()) else {
+            return NOBODY;
+        };
+        match strangers.get_mut(at) {
+            Some(place) => *place = host_id,
+            None => strangers.push(host_id),
+        }
+        STRANGERS.saturating_add(number)
+    }
+
+    fn host_of(&self, replica: Replica) -> Uuid {
+        let host = match replica.node.checked_sub(STRANGERS) {
+            Some(number) => self.strangers.get(usize::from(number)).copied(),
+            None => self.cluster.get(replica.node).map(super::Member::host_id),
+        };
+        host.unwrap_or_default()
+    }
+}
+
+/// A tablet as a payload describes it.
+pub(super) struct Parsed {
+    pub(super) range: (i64, i64),
+    pub(super) version: Option<TabletVersion>,
+    pub(super) replicas: NamedReplicas,
+}
+
+/// Reads the value of a payload; nothing if it is not what its kind prescribes.
+pub(super) fn parse(kind: PayloadKind, payload: &[u8]) -> Option<Parsed> {
+    let mut reader = Reader::new(payload);
+    let first = long(&mut reader)?;
+    let last = long(&mut reader)?;
+    let mut list = Reader::new(reader.bytes("replicas").ok()??);
+    let version = match kind {
+        PayloadKind::V1 => None,
+        PayloadKind::V2 => Some(TabletVersion::new(long(&mut reader)?.cast_unsigned())),
+    };
+    let count = usize::try_from(list.int("replica count").ok()?).ok()?;
+    let (items, rest) = list.rest().as_chunks::<REPLICA_LEN>();
+    let is_whole = rest.is_empty() && reader.rest().is_empty() && items.len() == count;
+    if first >= last || !is_whole || !(1..=255).contains(&count) {
+        return None;
+    }
+    let mut replicas = NamedReplicas::new();
+    for item in items {
+        let mut item = Reader::new(item);
+        let lengths = (item.int("").ok()?, item.int("").ok()?);
+        let host_id = item.uuid("").ok()?;
+        let shard_len = item.int("").ok()?;
+        let shard = u32::try_from(item.int("").ok()?).ok()?;
+        if (lengths, shard_len) != ((28, 16), 4) {
+            return None;
+        }
+        // No node has so many shards; the replica is then used without one.
+        let shard = u16::try_from(shard).unwrap_or(u16::MAX);
+        let _first_ones = replicas.push((host_id, shard));
+    }
+    Some(Parsed {
+        range: (first, last),
+        version,
+        replicas,
+    })
+}
+
+/// A `bigint` behind its length.
+fn long(reader: &mut Reader<'_>) -> Option<i64> {
+    let value = reader.bytes("token").ok()??;
+    Some(i64::from_be_bytes(value.try_into().ok()?))
+}
+
+/// A replica in a list: its length, host id and shard with theirs.
+const REPLICA_LEN: usize = 32;
