@@ -1,6 +1,7 @@
 //! Where a link leads and what is wished of it: plain data that the control plane decides and a
 //! transport carries out.
 
+use alloc::string::String;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
@@ -26,6 +27,74 @@ pub enum Endpoint {
     },
     /// Something only the transport understands: a Unix socket path, a relay alias.
     Local(Name),
+}
+
+impl Endpoint {
+    /// Appends it as it is shown, without the library's formatting, which small images do without.
+    pub(crate) fn put_text(&self, text: &mut String) {
+        match self {
+            Self::Addr(addr) => {
+                put_ip(text, addr.ip());
+                text.push(':');
+                put_number(text, u32::from(addr.port()));
+            }
+            Self::Name { host, port } => {
+                // An address may stand in a name's place.
+                let (open, close) = match host.contains(':') {
+                    true => ("[", "]"),
+                    false => ("", ""),
+                };
+                for part in [open, host, close, ":"] {
+                    text.push_str(part);
+                }
+                put_number(text, u32::from(*port));
+            }
+            Self::Local(name) => text.push_str(name),
+        }
+    }
+
+    /// It as it is shown, but for the short forms of IPv6. Small images do without the library's
+    /// formatting, by which [`Display`](fmt::Display) writes the same.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        self.put_text(&mut text);
+        text
+    }
+}
+
+/// Appends the digits of a number.
+pub(crate) fn put_number(text: &mut String, number: u32) {
+    if number >= 10 {
+        put_number(text, number / 10);
+    }
+    text.push(char::from_digit(number % 10, 10).unwrap_or('0'));
+}
+
+/// Without the shorter forms of version 6.
+fn put_ip(text: &mut String, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            for (place, octet) in ip.octets().into_iter().enumerate() {
+                if place > 0 {
+                    text.push('.');
+                }
+                put_number(text, u32::from(octet));
+            }
+        }
+        IpAddr::V6(ip) => {
+            text.push('[');
+            for (place, group) in ip.segments().into_iter().enumerate() {
+                if place > 0 {
+                    text.push(':');
+                }
+                for shift in [12, 8, 4, 0] {
+                    let digit = u32::from(group) >> shift & 15;
+                    text.push(char::from_digit(digit, 16).unwrap_or('0'));
+                }
+            }
+            text.push(']');
+        }
+    }
 }
 
 impl fmt::Display for Endpoint {

@@ -313,6 +313,14 @@ impl<S: Default> Connection<S> {
         Outcome::Done(outcome)
     }
 
+    /// Who waits for the answer on a stream, if anybody does.
+    pub fn caller_of(&self, stream: u16) -> Option<&S> {
+        match self.streams.waiting(stream)? {
+            Owner::Caller(caller) => Some(caller),
+            Owner::Heartbeat => None,
+        }
+    }
+
     /// The caller gives its request up. Its id stays reserved until the answer comes. Whatever
     /// the slot held is given back, to be dropped outside any lock.
     pub fn cancel(

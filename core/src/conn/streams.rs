@@ -146,6 +146,14 @@ impl<S> StreamIds<S> {
         Some(key)
     }
 
+    /// What is kept for the request that waits on a stream.
+    pub fn waiting(&self, stream_id: u16) -> Option<&S> {
+        match &self.slots.get(usize::from(stream_id))?.state {
+            State::Waiting { caller, .. } => Some(caller),
+            _ => None,
+        }
+    }
+
     /// Delivers an answer from the wire.
     pub fn answer(&mut self, stream_id: u16, outcome: Result<Answer, Error>) -> Delivery<S> {
         let Some(slot) = self.slots.get_mut(usize::from(stream_id)) else {

@@ -1,0 +1,62 @@
+//! What answers mean.
+
+use crate::conn::Answer;
+use crate::conn::extensions::Agreed;
+use crate::error::{ApiMisuse, Applied, Error, ErrorKind, PeerMisbehaved};
+use crate::wire::response::{Extras, Prepared, ResultBody, ServerError};
+use crate::wire::{Opcode, Reader};
+
+/// The error that a node has answered with.
+pub(super) fn server_error(answer: &Answer, agreed: &Agreed) -> Error {
+    let mut reader = Reader::new(answer.body.as_slice());
+    let parsed = Extras::parse(answer.flags, &mut reader)
+        .and_then(|_extras| ServerError::parse(&agreed.dialect(), &mut reader));
+    match parsed {
+        Ok(error) => Error::from_server(error),
+        Err(error) => Error::from(error).with_applied(Applied::Unknown),
+    }
+}
+
+/// What stands behind the extras of a result.
+pub(super) fn message(answer: &Answer) -> Result<&[u8], Error> {
+    if answer.opcode != Opcode::Result {
+        return Err(PeerMisbehaved::UnexpectedFrame.into());
+    }
+    let body = answer.body.as_slice();
+    let mut reader = Reader::new(body);
+    Extras::parse(answer.flags, &mut reader)?;
+    Ok(reader.rest())
+}
+
+/// The result that is no error.
+pub(super) fn result<'a>(answer: &'a Answer, agreed: &Agreed) -> Result<ResultBody<'a>, Error> {
+    if answer.opcode == Opcode::Error {
+        return Err(server_error(answer, agreed));
+    }
+    let mut reader = Reader::new(message(answer)?);
+    Ok(ResultBody::parse(&agreed.dialect(), &mut reader)?)
+}
+
+/// Whether a node has set the keyspace.
+pub(super) fn check_keyspace(answer: &Answer, agreed: &Agreed) -> Result<(), Error> {
+    match result(answer, agreed)? {
+        ResultBody::SetKeyspace(_) => Ok(()),
+        _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
+    }
+}
+
+/// A node that did not know a statement has it now: whether it is the same.
+pub(super) fn check_same(statement: &Prepared<'_>, other: &Prepared<'_>) -> Result<(), Error> {
+    if other.id != statement.id {
+        let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);
+        return Err(Error::with_text(kind, "the statement got another id"));
+    }
+    let (mut ours, mut theirs) = (statement.bound.columns.iter(), other.bound.columns.iter());
+    loop {
+        match (ours.next(), theirs.next()) {
+            (None, None) => return Ok(()),
+            (Some(our), Some(their)) if our.name == their.name && our.ty == their.ty => {}
+            _ => return Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement))),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The link that the cluster is read over: events are registered for, and what the plane wants to
+//! know is asked, one question at a time.
+
+use core::time::Duration;
+
+use super::answer;
+use super::exchange::submit;
+use super::machine::Machine;
+use super::plane::{Changed, Question};
+use crate::conn::{RequestHead, SlotKey};
+use crate::error::{Error, ErrorKind};
+use crate::time::Instant;
+use crate::wire::Opcode;
+use crate::wire::request::{Register, RequestBody as _};
+
+#[derive(Debug)]
+pub(super) struct Control {
+    link: Option<u32>,
+    stage: Stage,
+    /// No question is asked before.
+    ask_at: Instant,
+    /// When the nodes are read again, whatever events say.
+    refresh_at: Instant,
+}
+
+#[derive(Debug)]
+enum Stage {
+    ToRegister,
+    Registering(SlotKey),
+    Resting,
+    Asked(SlotKey, Question),
+}
+
+impl Control {
+    pub(super) const fn new() -> Self {
+        Self {
+            link: None,
+            stage: Stage::ToRegister,
+            ask_at: Instant::ZERO,
+            refresh_at: Instant::FAR_FUTURE,
+        }
+    }
+
+    pub(super) fn handle_lost(&mut self, link: u32) {
+        if self.link == Some(link) {
+            *self = Self::new();
+        }
+    }
+
+    const fn may_ask(&self) -> bool {
+        matches!(self.stage, Stage::Resting)
+    }
+}
+
+impl Machine {
+    /// Goes on with what is to be known of the cluster; whether that makes another pass worth it.
+    pub(super) fn advance_control(&mut self) -> bool {
+        if self.control.link.is_none() {
+            self.choose_control(None);
+        }
+        let mut has_changed = false;
+        let mut control = None;
+        for at in 0..self.links.len() {
+            let Some(link) = self.links.get_mut(at) else {
+                break;
+            };
+            let is_control = self.control.link == Some(link.number);
+            if is_control {
+                control = Some(at);
+            }
+            for body in core::mem::take(&mut link.events) {
+                if is_control {
+                    has_changed = true;
+                    self.handle_event(&body);
+                }
+            }
+        }
+        let Some(link) = control.and_then(|at| self.links.get_mut(at)) else {
+            return has_changed;
+        };
+        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
+            return has_changed;
+        };
+        let give_up_at = self.now.saturating_add(self.config.timeouts.control);
+        match self.control.stage {
+            Stage::ToRegister => {
+                let register = Register { events: &EVENTS };
+                let head = RequestHead::new(Opcode::Register);
+                let submitted = submit(connection, CONTROL, give_up_at, head, &mut |sink| {
+                    register.put(agreed.version, sink)
+                });
+                if let Ok(key) = submitted {
+                    self.control.stage = Stage::Registering(key);
+                }
+            }
+            Stage::Resting => {
+                if self.now >= self.control.refresh_at {
+                    self.control.refresh_at = Instant::FAR_FUTURE;
+                    self.plane.read_again();
+                }
+                if self.now >= self.control.ask_at && self.plane.is_due() {
+                    let mut question = None;
+                    let head = RequestHead::new(Opcode::Query);
+                    let plane = &mut self.plane;
+                    let submitted = submit(connection, CONTROL, give_up_at, head, &mut |sink| {
+                        question = plane.put_question(agreed, sink);
+                        Ok(())
+                    });
+                    if let (Ok(key), Some(question)) = (submitted, question) {
+                        self.control.stage = Stage::Asked(key, question);
+                    }
+                }
+            }
+            Stage::Registering(_) | Stage::Asked(..) => {}
+        }
+        has_changed
+    }
+
+    fn handle_event(&mut self, body: &[u8]) {
+        let was_due = self.plane.is_due();
+        let changed = self.plane.handle_event(body);
+        if let Ok(Changed::Status(member, true)) = changed {
+            self.end_rest(member);
+        }
+        // Nodes tell of each other before they know it themselves. The schema does not wait.
+        let is_of_schema = body
+            .get(2..)
+            .is_some_and(|kind| kind.starts_with(b"SCHEMA"));
+        if !was_due && !is_of_schema {
+            self.control.ask_at = self.now.saturating_add(EVENT_PAUSE);
+        }
+    }
+
+    /// When there is something to be asked, at the latest.
+    pub(super) fn control_next_at(&self) -> Instant {
+        let due = match self.control.may_ask() && self.plane.is_due() {
+            true => self.control.ask_at,
+            false => Instant::FAR_FUTURE,
+        };
+        due.min(self.control.refresh_at)
+    }
+
+    /// The node has answered.
+    pub(super) fn handle_control(&mut self, at: usize) {
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        let Some(agreed) = link.agreed else { return };
+        if self.control.link != Some(link.number) {
+            return;
+        }
+        let (Stage::Registering(key) | Stage::Asked(key, _)) = self.control.stage else {
+            return;
+        };
+        let Some(outcome) = link.take_outcome(key) else {
+            return;
+        };
+        let outcome = outcome.and_then(|answer| match answer.opcode {
+            Opcode::Error => Err(answer::server_error(&answer, &agreed)),
+            _ => Ok(answer),
+        });
+        match (
+            core::mem::replace(&mut self.control.stage, Stage::Resting),
+            outcome,
+        ) {
+            (Stage::Asked(_, question), Ok(answer)) => {
+                let read = answer::message(&answer)
+                    .and_then(|body| self.plane.handle_answer(question, body));
+                match read {
+                    Ok(changed) => self.handle_read(at, changed),
+                    Err(_) => self.move_control(),
+                }
+            }
+            (Stage::Asked(_, question), Err(error)) => {
+                let gets_along = self.plane.handle_failure(question, &error);
+                self.control.ask_at = self.now.saturating_add(EVENT_PAUSE);
+                if !gets_along && !is_passing(&error) {
+                    self.move_control();
+                }
+            }
+            // A node without events, a proxy perhaps, is read again from time to time.
+            (_, Err(error)) if !matches!(error.kind(), ErrorKind::Server(_)) => {
+                self.move_control();
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_read(&mut self, at: usize, changed: Changed) {
+        match changed {
+            Changed::Local(member) => {
+                if let Some(link) = self.links.get_mut(at) {
+                    link.member = member;
+                }
+            }
+            Changed::Members => {
+                let pause = self.config.timeouts.refresh_interval;
+                self.control.refresh_at = self.now.saturating_add(pause);
+                for at in 0..self.links.len() {
+                    self.place_link(at);
+                }
+            }
+            Changed::Status(..) | Changed::Nothing => {}
+        }
+        self.place_link(at);
+    }
+
+    fn choose_control(&mut self, but: Option<u32>) {
+        let mut links = self.links.iter();
+        if let Some(link) = links.find(|link| link.serves() && Some(link.number) != but) {
+            self.control.link = Some(link.number);
+            self.plane.restart();
+        }
+    }
+
+    /// Another link may do better; if there is none, the same later.
+    fn move_control(&mut self) {
+        let held = self.control.link;
+        self.control = Control::new();
+        self.control.ask_at = self.now.saturating_add(EVENT_PAUSE);
+        self.choose_control(held);
+    }
+}
+
+/// Whether the same node may be asked again.
+fn is_passing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Timeout(_))
+}
+
+/// The caller of our own questions; no request has that number.
+pub(super) const CONTROL: u32 = u32::MAX - 1;
+
+const EVENTS: [&str; 3] = ["TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE"];
+
+/// From an event to the question for what it was about.
+const EVENT_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,538 @@
+//! Requests on links: planned, submitted in order, and what becomes of each. The rules of what is
+//! tried again are those of [`exec::retry`](crate::exec::retry).
+
+use bytes::BytesMut;
+
+use super::answer::{check_keyspace, server_error};
+use super::control::CONTROL;
+use super::host::{Answered, Done, Host};
+use super::link::{Keyspace, Link};
+use super::machine::Machine;
+use super::plane::{Candidate, Route};
+use super::request::{Request, Statement};
+use crate::conn::extensions::{Agreed, TabletsRouting};
+use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey, is_too_early};
+use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
+use crate::exec::retry::{Decision, Failure, decide};
+use crate::routing::{PayloadKind, ShardIdx, VersionBlock};
+use crate::sync::Shared;
+use crate::time::Instant;
+use crate::wire::request::{Query, QueryParameters, RequestBody as _};
+use crate::wire::response::{ErrorDetail, Extras};
+use crate::wire::{Consistency, EncodeError, Flags, Opcode, Reader};
+
+impl Machine {
+    /// Hands requests to links while these take some.
+    pub(super) fn submit(&mut self, host: &mut dyn Host) {
+        self.expire_queue(host);
+        if !self.is_connected() {
+            if self.contact.has_failed && !self.queue.is_empty() {
+                let text = "no connection is open; they are being opened again";
+                let error = Error::with_text(ErrorKind::Unreachable, text);
+                self.fail_queue(&error, host);
+            }
+            return;
+        }
+        self.ask_for_keyspaces();
+        let mut at = 0_usize;
+        // Once none has room the others in the queue need not be looked at.
+        let mut may_go_on = self.links.iter().any(|link| link.serves());
+        while may_go_on && let Some(&number) = self.queue.get(at) {
+            match self.try_submit(number) {
+                Submitted::Yes | Submitted::Gone => {
+                    self.queue.remove(at);
+                }
+                Submitted::Never(error) => {
+                    self.queue.remove(at);
+                    self.refused.push((number, error));
+                }
+                Submitted::Full => {
+                    at = at.saturating_add(1);
+                    may_go_on = self.links.len() > 1 && at < LOOKED_AHEAD_MAX;
+                }
+            }
+        }
+        while self.queue.len() > self.config.limits.connection.waiting
+            && let Some(number) = self.queue.pop_back()
+        {
+            self.refused.push((number, Error::new(ErrorKind::Busy)));
+        }
+        for (number, error) in core::mem::take(&mut self.refused) {
+            self.fail(number, &error, host);
+        }
+    }
+
+    fn ask_for_keyspaces(&mut self) {
+        let give_up_at = self.now.saturating_add(self.config.timeouts.control);
+        let name = self.config.keyspace.as_deref().unwrap_or_default();
+        for link in &mut self.links {
+            if link.keyspace == Keyspace::ToAsk && link.connection.is_some() {
+                let text = ["USE \"", name, "\""].concat();
+                if let Some(key) = link.ask(KEYSPACE, &text, give_up_at) {
+                    link.keyspace = Keyspace::Asked(key);
+                }
+            }
+        }
+    }
+
+    /// Gives up requests whose time is over before they were sent.
+    fn expire_queue(&mut self, host: &mut dyn Host) {
+        if self.now < self.queue_due {
+            return;
+        }
+        self.queue_due = Instant::FAR_FUTURE;
+        for _ in 0..self.queue.len() {
+            let Some(number) = self.queue.pop_front() else {
+                return;
+            };
+            let deadline = match self.requests.get(number) {
+                Some(Some(request)) => request.deadline,
+                _ => continue,
+            };
+            if deadline <= self.now {
+                self.fail(number, &timed_out(Applied::No), host);
+            } else {
+                self.queue_due = self.queue_due.min(deadline);
+                self.queue.push_back(number);
+            }
+        }
+    }
+
+    fn try_submit(&mut self, number: u32) -> Submitted {
+        let Some(Some(request)) = self.requests.get(number) else {
+            return Submitted::Gone;
+        };
+        let (table, token) = (request.table, request.token);
+        if let Some((link, _)) = request.preparing {
+            // It is given the statement where that was missed; a link that is gone took the need with it.
+            if let Some(at) = self.position(link) {
+                return self.submit_on(at, number, VersionBlock::unknown(0));
+            }
+            if let Some(Some(request)) = self.requests.get_mut(number) {
+                request.preparing = None;
+            }
+        }
+        let mut block = VersionBlock::unknown(0);
+        if self.is_full() {
+            let entropy = self.random.next();
+            block = self.plane.probe(table, token, entropy);
+            self.plan(number, entropy);
+        }
+        match self.target(number) {
+            Some(at) => self.submit_on(at, number, block),
+            None => Submitted::Full,
+        }
+    }
+
+    fn position(&self, number: u32) -> Option<usize> {
+        self.links
+            .iter()
+            .position(|link| link.number == number && link.serves())
+    }
+
+    /// Where a request may go, unless that is known.
+    fn plan(&mut self, number: u32, entropy: u64) {
+        let Some(Some(request)) = self.requests.get_mut(number) else {
+            return;
+        };
+        if request.plan.is_some() {
+            return;
+        }
+        let route = Route {
+            table: request.table,
+            token: request.token,
+            consistency: request.consistency,
+            serial_consistency: request.serial_consistency,
+            is_lwt: request.is_lwt(),
+        };
+        let links = &self.links;
+        let load = |member: u16, shard: Option<ShardIdx>| {
+            let mut load = None;
+            for link in links.iter().filter(|link| link.serves()) {
+                let is_there = shard.is_none_or(|shard| link.shard() == Some(shard.value()));
+                if link.member == Some(member) {
+                    let connection = link.connection.as_ref().filter(|_| is_there);
+                    let in_use = connection.map_or(0, Connection::in_use);
+                    load = Some(load.unwrap_or(0_u32).saturating_add(u32::from(in_use)));
+                }
+            }
+            load
+        };
+        request.plan = Some(self.plane.plan(&route, entropy, &load));
+        request.tried = 0;
+    }
+
+    /// The link that the request goes to: to the next member of its plan that is connected, or
+    /// any if there is none.
+    fn target(&mut self, number: u32) -> Option<usize> {
+        let Some(Some(request)) = self.requests.get(number) else {
+            return None;
+        };
+        let plan = request.plan.as_deref().unwrap_or_default();
+        let mut tried = request.tried;
+        for candidate in plan.iter().skip(usize::from(tried)) {
+            if let Some(at) = self.best_of(Some(candidate)) {
+                if let Some(Some(request)) = self.requests.get_mut(number) {
+                    request.tried = tried;
+                }
+                return Some(at);
+            }
+            tried = tried.saturating_add(1);
+        }
+        self.best_of(None)
+    }
+
+    /// The link to that member, of that shard if there is one, with the fewest requests on it.
+    fn best_of(&self, candidate: Option<&Candidate>) -> Option<usize> {
+        let serving = self.links.iter().enumerate().filter(|(_, link)| {
+            let is_there = candidate.is_none_or(|candidate| link.member == Some(candidate.member));
+            link.serves() && is_there
+        });
+        let best = serving.min_by_key(|(_, link)| {
+            let wanted = candidate
+                .and_then(|candidate| candidate.shard)
+                .map(ShardIdx::value);
+            let is_other = wanted.is_some() && link.shard() != wanted;
+            let connection = link.connection.as_ref();
+            (is_other, connection.map_or(u16::MAX, Connection::in_use))
+        });
+        best.map(|(at, _)| at)
+    }
+
+    fn submit_on(&mut self, at: usize, number: u32, block: VersionBlock) -> Submitted {
+        let (Some(link), Some(Some(request))) =
+            (self.links.get_mut(at), self.requests.get_mut(number))
+        else {
+            return Submitted::Gone;
+        };
+        let is_early = link.is_in_handshake();
+        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
+            return Submitted::Full;
+        };
+        let (head, give_up_at) = (request.head(), request.deadline);
+        let submitted = submit(connection, number, give_up_at, head, &mut |sink| {
+            request.put(agreed, block, sink)
+        });
+        match submitted {
+            Ok(key) => {
+                (request.on, request.is_early) = (Some((link.number, key)), is_early);
+                self.under_way = self.under_way.saturating_add(1);
+                Submitted::Yes
+            }
+            Err(Refused::Encode(_, error)) => Submitted::Never(error.into()),
+            Err(_) => Submitted::Full,
+        }
+    }
+
+    /// A link has something for a caller of its.
+    pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut dyn Host) {
+        match number {
+            KEYSPACE => return self.handle_keyspace(at, host),
+            CONTROL => return self.handle_control(at),
+            _ => {}
+        }
+        let (Some(Some(request)), Some(link)) =
+            (self.requests.get_mut(number), self.links.get_mut(at))
+        else {
+            return;
+        };
+        let Some(agreed) = link.agreed else { return };
+        let Some((_, key)) = request.on else { return };
+        let Some(outcome) = link.take_outcome(key) else {
+            return;
+        };
+        request.on = None;
+        self.under_way = self.under_way.saturating_sub(1);
+        let place = (link.number, link.place.clone());
+        let plan_len = request.plan.as_ref().map_or(0, |plan| plan.len());
+        let verdict = request.judge(outcome, &agreed, place.0, plan_len, self.now);
+        match verdict {
+            Verdict::Finish(answer) => {
+                let node = self.node_of(&place.1, host);
+                self.answered(number, answer, &agreed, node, host);
+            }
+            Verdict::Again => {
+                self.queue_due = self.queue_due.min(request.deadline);
+                self.again.push(number);
+            }
+            Verdict::Fail(error) => {
+                let made = request.attempts;
+                let node = self.node_of(&place.1, host);
+                let shard = agreed.shard().map(|shard| shard.value());
+                let made = made.saturating_sub(u8::from(was_sent(&error)));
+                self.fail(number, &error.at(Some(node), shard, made), host);
+            }
+        }
+    }
+
+    fn answered(
+        &mut self,
+        number: u32,
+        answer: Answer,
+        agreed: &Agreed,
+        node: u16,
+        host: &mut dyn Host,
+    ) {
+        let Some(Some(mut request)) = self.requests.remove(number) else {
+            return;
+        };
+        if answer.flags.contains(Flags::CUSTOM_PAYLOAD) && self.is_full() {
+            self.learn(&request, &answer, agreed);
+        }
+        let outcome = match request.opcode {
+            Opcode::Prepare => {
+                let text = core::mem::take(&mut request.text);
+                self.keep_statement(text, &answer, agreed)
+            }
+            _ => Ok(NOT_PREPARED),
+        };
+        let done = match &outcome {
+            Ok(NOT_PREPARED) => Ok(Done::Answer(Answered {
+                answer,
+                agreed,
+                executed: request
+                    .executed
+                    .as_ref()
+                    .map(|(number, statement)| (*number, statement)),
+                attempts: request.attempts,
+                node,
+            })),
+            Ok(kept) => match self.statements.get(*kept) {
+                Some(statement) => Ok(Done::Prepared(*kept, statement)),
+                None => Err(Error::bug("a statement that was not kept")),
+            },
+            // What cannot be read belongs to a request that was answered well.
+            Err(error) => {
+                let shard = agreed.shard().map(|shard| shard.value());
+                let attempt = request.attempts.saturating_sub(1);
+                let error = error.clone().with_applied(Applied::Unknown);
+                Err(error.at(Some(node), shard, attempt))
+            }
+        };
+        host.done(number, done);
+        self.recycle(request);
+    }
+
+    /// Takes note of where a row lives, if the answer tells.
+    fn learn(&mut self, request: &Request, answer: &Answer, agreed: &Agreed) {
+        let kind = match agreed.tablets {
+            TabletsRouting::V2 => PayloadKind::V2,
+            _ => PayloadKind::V1,
+        };
+        let mut reader = Reader::new(answer.body.as_slice());
+        if let Some(table) = request.table
+            && let Ok(extras) = Extras::parse(answer.flags, &mut reader)
+            && let Some(payload) = extras.custom_payload.get(kind.key())
+        {
+            self.plane.learn(table, kind, payload);
+        }
+    }
+
+    fn keep_statement(
+        &mut self,
+        text: alloc::boxed::Box<str>,
+        answer: &Answer,
+        agreed: &Agreed,
+    ) -> Result<u32, Error> {
+        let is_full = self.is_full();
+        let plane = &mut self.plane;
+        let statement = Statement::new(text, answer, agreed, &mut |keyspace, table| {
+            is_full.then(|| plane.table(keyspace, table)).flatten()
+        })?;
+        let too_many = self.statements.len() >= self.config.limits.prepared_statements;
+        let kept = match too_many {
+            true => Err(()),
+            false => self
+                .statements
+                .insert(Shared::new(statement))
+                .map_err(|_| ()),
+        };
+        kept.map_err(|()| Error::new(ErrorKind::Busy))
+    }
+}
+
+enum Submitted {
+    Yes,
+    /// Nobody waits for it any more.
+    Gone,
+    /// It cannot be written.
+    Never(Error),
+    /// Not now.
+    Full,
+}
+
+/// What follows for a request.
+enum Verdict {
+    Finish(Answer),
+    /// It is to be submitted again.
+    Again,
+    Fail(Error),
+}
+
+impl Request {
+    fn judge(
+        &mut self,
+        outcome: Result<Answer, Error>,
+        agreed: &Agreed,
+        link: u32,
+        plan_len: usize,
+        now: Instant,
+    ) -> Verdict {
+        let has_time = now < self.deadline;
+        let preparing = self.preparing.take();
+        let mut error = match (outcome, &preparing) {
+            (Ok(answer), None) if answer.opcode != Opcode::Error => {
+                self.attempts = self.attempts.saturating_add(1);
+                return Verdict::Finish(answer);
+            }
+            (Ok(answer), Some((_, statement))) if answer.opcode != Opcode::Error => {
+                match statement.check_same(&answer, agreed) {
+                    Ok(()) if has_time => return Verdict::Again,
+                    Ok(()) => timed_out(Applied::No),
+                    Err(error) => error,
+                }
+            }
+            (Ok(answer), _) => server_error(&answer, agreed),
+            (Err(error), _) => error,
+        };
+        if core::mem::take(&mut self.is_early) && is_too_early(&error) && has_time {
+            // Once more, behind the end of the handshake.
+            self.preparing = preparing;
+            return Verdict::Again;
+        }
+        if preparing.is_some() {
+            // The request itself was refused, whatever became of the PREPARE.
+            error = error.with_applied(Applied::No);
+        } else if was_sent(&error) {
+            self.attempts = self.attempts.saturating_add(1);
+            if let Some(lost) = self.lost(&error)
+                && has_time
+            {
+                self.prepared_again = self.prepared_again.saturating_add(1);
+                self.preparing = Some((link, lost));
+                return Verdict::Again;
+            }
+            self.failed = self.failed.saturating_add(1);
+        }
+        self.may_be_applied |= error.may_have_been_applied();
+        let failure = Failure {
+            error: &error,
+            is_idempotent: self.is_idempotent,
+            same_target_retries: self.retries,
+        };
+        match decide(&failure) {
+            // Its first rows are with the caller.
+            _ if self.has_begun => Verdict::Fail(error),
+            Decision::SameTarget if has_time => {
+                self.retries = self.retries.saturating_add(1);
+                Verdict::Again
+            }
+            Decision::NextTarget if has_time && self.failed < ATTEMPTS_MAX => {
+                self.tried = self.tried.saturating_add(1);
+                let has_next = usize::from(self.tried) < plan_len;
+                // Where there is no other node there is perhaps another connection.
+                if has_next || is_lost(&error) {
+                    if !has_next {
+                        self.plan = None;
+                    }
+                    return Verdict::Again;
+                }
+                Verdict::Fail(error)
+            }
+            _ => Verdict::Fail(error),
+        }
+    }
+
+    fn lost(&self, error: &Error) -> Option<Shared<Statement>> {
+        let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
+        else {
+            return None;
+        };
+        // Each of its statements may be missed by each of the nodes that are tried.
+        let max = self
+            .statement_count()
+            .saturating_mul(usize::from(self.tried).saturating_add(1));
+        if usize::from(self.prepared_again) >= max {
+            return None;
+        }
+        self.lost_statement(id)
+    }
+}
+
+impl Link {
+    /// Asks a question of our own, without values.
+    pub(super) fn ask(&mut self, caller: u32, text: &str, give_up_at: Instant) -> Option<SlotKey> {
+        let (Some(connection), Some(agreed)) = (&mut self.connection, &self.agreed) else {
+            return None;
+        };
+        let query = Query {
+            text,
+            parameters: QueryParameters::new(Consistency::One),
+        };
+        let head = RequestHead::new(Opcode::Query);
+        submit(connection, caller, give_up_at, head, &mut |sink| {
+            query.put(agreed.version, sink)
+        })
+        .ok()
+    }
+
+    pub(super) fn keyspace_answer(&mut self, key: SlotKey) -> Result<(), Error> {
+        let answer = self.take_outcome(key);
+        let answer = answer.unwrap_or_else(|| Err(timed_out(Applied::No)))?;
+        match &self.agreed {
+            Some(agreed) => check_keyspace(&answer, agreed),
+            None => Err(Error::bug("an answer before the handshake")),
+        }
+    }
+
+    /// What the connection has for this request.
+    pub(super) fn take_outcome(&mut self, key: SlotKey) -> Option<Result<Answer, Error>> {
+        match self.connection.as_mut()?.poll_answer(key, |_| ()) {
+            Outcome::Pending(_) => None,
+            Outcome::Done(outcome) => Some(outcome),
+            // The bytes may be on their way still.
+            Outcome::Expired => Some(Err(timed_out(Applied::Unknown))),
+        }
+    }
+}
+
+/// One function for all bodies.
+#[inline(never)]
+pub(super) fn submit(
+    connection: &mut Connection<u32>,
+    caller: u32,
+    give_up_at: Instant,
+    head: RequestHead,
+    body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
+) -> Result<SlotKey, Refused<u32, EncodeError>> {
+    connection.submit(caller, give_up_at, head, body)
+}
+
+pub(super) fn timed_out(applied: Applied) -> Error {
+    Error::new(ErrorKind::Timeout(TimeoutKind::Request)).with_applied(applied)
+}
+
+/// Whether a connection was lost with the request on it.
+fn is_lost(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_)
+    )
+}
+
+/// Whether a failed attempt left us at all.
+fn was_sent(error: &Error) -> bool {
+    !is_lost(error) || error.may_have_been_applied()
+}
+
+/// The caller of the question for the keyspace; no request has that number.
+const KEYSPACE: u32 = u32::MAX;
+
+/// What `keep_statement` is not asked for.
+const NOT_PREPARED: u32 = u32::MAX;
+
+/// Attempts of one request that may fail.
+const ATTEMPTS_MAX: u8 = 5;
+
+/// Waiting requests that are looked at behind one whose links are full.
+const LOOKED_AHEAD_MAX: usize = 64;

@@ -1,0 +1,367 @@
+//! One link: its handshake, the frames that come, the bytes that go.
+
+use alloc::vec::Vec;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::config::Limits;
+use crate::conn::extensions::Agreed;
+use crate::conn::framer::{BodyMode, Cut, Framer, FramerError};
+use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
+use crate::conn::{Connection, Received, SlotKey};
+use crate::error::{Error, ErrorKind, LimitField, LinkError, PeerMisbehaved, TimeoutKind};
+use crate::sync::Shared;
+use crate::target::Endpoint;
+use crate::time::Instant;
+use crate::wire::{FrameHeader, Opcode};
+
+/// A link from the wish for it to its end.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) number: u32,
+    pub(super) place: Endpoint,
+    /// It looks for a first connection; others belong to a member's pool.
+    pub(super) is_walk: bool,
+    /// The member that it leads to, once that is known.
+    pub(super) member: Option<u16>,
+    /// The shard that was wished for.
+    pub(super) wish: Option<u16>,
+    /// Whether it was seen that it is not one too many.
+    pub(super) is_settled: bool,
+    /// When the handshake has to be over.
+    deadline: Instant,
+    is_open: bool,
+    /// What the platform said of its end.
+    ended: Option<LinkError>,
+    /// Why it is of no use any more, though the link is whole.
+    pub(super) failed: Option<Error>,
+    framer: Framer,
+    pub(super) input: BytesMut,
+    header: Option<FrameHeader>,
+    body: Bytes,
+    /// The request whose body is being streamed, and whether nobody wants the rest.
+    streamed: Option<u32>,
+    is_skipping: bool,
+    negotiation: Option<Negotiation>,
+    /// There once requests are taken.
+    pub(super) connection: Option<Connection<u32>>,
+    pub(super) agreed: Option<Agreed>,
+    output: BytesMut,
+    /// Bytes in front of the output that are no request's.
+    handshake_len: usize,
+    pub(super) keyspace: Keyspace,
+    /// The question for the keyspace was refused as too early.
+    pub(super) is_asked_again: bool,
+    /// When it was adopted.
+    pub(super) since: Instant,
+    /// Event bodies that nobody has looked at.
+    pub(super) events: Vec<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keyspace {
+    ToAsk,
+    Asked(SlotKey),
+    /// Or none is wanted: requests are taken.
+    Set,
+}
+
+/// Who takes the pieces of streamed bodies.
+pub(super) trait Pieces {
+    /// A result begins, with these flags: whether its body is to come in pieces.
+    fn begin(&mut self, request: u32, header: &FrameHeader) -> bool;
+    /// Whether the next piece may come.
+    fn has_room(&mut self, request: u32) -> bool;
+    fn put(&mut self, request: u32, piece: Bytes);
+}
+
+impl Link {
+    pub(super) fn new(number: u32, place: Endpoint, limits: &Limits, deadline: Instant) -> Self {
+        Self {
+            number,
+            place,
+            is_walk: true,
+            member: None,
+            wish: None,
+            is_settled: false,
+            deadline,
+            is_open: false,
+            ended: None,
+            failed: None,
+            framer: Framer::new(limits.frame),
+            input: BytesMut::new(),
+            header: None,
+            body: Bytes::new(),
+            streamed: None,
+            is_skipping: false,
+            negotiation: None,
+            connection: None,
+            agreed: None,
+            output: BytesMut::new(),
+            handshake_len: 0,
+            keyspace: Keyspace::Set,
+            is_asked_again: false,
+            since: Instant::ZERO,
+            events: Vec::new(),
+        }
+    }
+
+    /// It is open: the handshake begins.
+    pub(super) fn handle_opened(&mut self, handshake: &Shared<HandshakeConfig>) {
+        if self.is_open {
+            return;
+        }
+        self.is_open = true;
+        // A request that cannot be written ends the link by its deadline.
+        self.negotiation = Negotiation::start(handshake.clone(), &mut self.output).ok();
+    }
+
+    pub(super) fn handle_ended(&mut self, error: LinkError) {
+        self.ended.get_or_insert(error);
+    }
+
+    /// Whether the handshake goes on, be it beside requests.
+    pub(super) const fn is_in_handshake(&self) -> bool {
+        self.agreed.is_none() || self.negotiation.is_some()
+    }
+
+    /// Whether it takes requests of the session.
+    pub(super) fn serves(&self) -> bool {
+        self.connection.is_some() && self.keyspace == Keyspace::Set && self.failed.is_none()
+    }
+
+    /// The shard at its other end.
+    pub(super) fn shard(&self) -> Option<u16> {
+        Some(self.agreed.as_ref()?.shard()?.value())
+    }
+
+    /// Does what bytes and time ask for; requests to be looked at are `told`. After an error it is
+    /// of no use.
+    pub(super) fn advance(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        pieces: &mut dyn Pieces,
+        told: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        if self.is_in_handshake() && now >= self.deadline {
+            return Err(Error::new(ErrorKind::Timeout(if self.is_open {
+                TimeoutKind::Handshake
+            } else {
+                TimeoutKind::Connect
+            })));
+        }
+        self.read(now, limits, pieces, told)?;
+        if let Some(connection) = &mut self.connection
+            && connection.poll_timeout() <= now
+        {
+            connection.handle_timeout(now, |caller| told.push(caller))?;
+        }
+        match self.ended {
+            // What has come is still of use, and may wait for its reader.
+            Some(error) if self.streamed.is_none() || self.input.is_empty() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        pieces: &mut dyn Pieces,
+        told: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        loop {
+            if let Some(request) = self.streamed
+                && !self.is_skipping
+                && !self.input.is_empty()
+            {
+                self.is_skipping = !self.is_awaited(request);
+                if !self.is_skipping && !pieces.has_room(request) {
+                    return Ok(());
+                }
+            }
+            let cut = match self.framer.poll_cut(&mut self.input) {
+                Ok(Some(cut)) => cut,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.broken_stream(&error, told)),
+            };
+            match cut {
+                Cut::Start(header) => {
+                    self.begin_body(&header, pieces);
+                    self.header = Some(header);
+                }
+                Cut::Piece(bytes) => match self.streamed {
+                    Some(_) if self.is_skipping => {}
+                    Some(request) => pieces.put(request, bytes),
+                    None => self.body = bytes,
+                },
+                Cut::End => {
+                    self.streamed = None;
+                    let body = core::mem::take(&mut self.body);
+                    if let Some(header) = self.header.take() {
+                        self.handle_frame(&header, body, now, limits, told)?;
+                    }
+                }
+                Cut::TooLong(header) => {
+                    if let Some(connection) = &mut self.connection {
+                        connection.handle_too_long(&header, |caller| told.push(caller));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A result for a request that wants it in pieces is handed on as it comes.
+    fn begin_body(&mut self, header: &FrameHeader, pieces: &mut dyn Pieces) {
+        let caller = self.connection.as_ref().and_then(|connection| {
+            let stream = u16::try_from(header.stream).ok()?;
+            connection.caller_of(stream).copied()
+        });
+        if header.opcode == Opcode::Result
+            && let Some(request) = caller
+            && pieces.begin(request, header)
+        {
+            self.streamed = Some(request);
+            self.is_skipping = false;
+            self.framer.set_mode(BodyMode::Streaming);
+        }
+    }
+
+    /// Whether the request that is being streamed was not given up since.
+    fn is_awaited(&self, request: u32) -> bool {
+        let stream = self.header.as_ref().map(|header| header.stream);
+        let stream = stream.and_then(|stream| u16::try_from(stream).ok());
+        let connection = self.connection.as_ref();
+        connection
+            .zip(stream)
+            .and_then(|(connection, stream)| connection.caller_of(stream))
+            == Some(&request)
+    }
+
+    /// The request whose answer is too long fails with a cause of its own.
+    fn broken_stream(&mut self, error: &FramerError, told: &mut Vec<u32>) -> Error {
+        match error {
+            FramerError::TooLong(header) => {
+                if let Some(connection) = &mut self.connection {
+                    connection.handle_too_long(header, |caller| told.push(caller));
+                }
+                Error::new(ErrorKind::Limit(LimitField::FrameLen))
+            }
+            FramerError::Header(_) => PeerMisbehaved::BadHeader.into(),
+        }
+    }
+
+    fn handle_frame(
+        &mut self,
+        header: &FrameHeader,
+        body: Bytes,
+        now: Instant,
+        limits: &Limits,
+        told: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let mut tell = |caller| told.push(caller);
+        if let Some(negotiation) = &mut self.negotiation {
+            match &mut self.connection {
+                // A request was refused beside the handshake: the next ones wait for its end.
+                Some(connection) if header.stream != HANDSHAKE_STREAM => {
+                    if header.opcode == Opcode::Error {
+                        connection.hold();
+                    }
+                }
+                connection => {
+                    let done = negotiation.advance(header, &body, &mut self.output)?;
+                    let may_begin = done.or_else(|| negotiation.early());
+                    match (connection, may_begin) {
+                        (Some(connection), _) if done.is_some() => connection.release(&mut tell),
+                        (Some(connection), _) => connection.hold(),
+                        (None, Some(agreed)) => {
+                            let limits = limits.connection;
+                            self.connection = Some(Connection::new(agreed.version, limits, now));
+                            self.agreed = Some(agreed);
+                            self.handshake_len = self.output.len();
+                        }
+                        (None, None) => {}
+                    }
+                    if done.is_some() {
+                        self.negotiation = None;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        let Some(connection) = &mut self.connection else {
+            return Err(PeerMisbehaved::UnexpectedFrame.into());
+        };
+        if let Received::Event(body) = connection.handle_frame(now, header, body, tell)?
+            && self.events.len() < EVENTS_MAX
+        {
+            self.events.push(body);
+        }
+        Ok(())
+    }
+
+    /// Ends the requests under way, which are told; they are to be looked at before it is dropped.
+    pub(super) fn fail(&mut self, error: &Error, told: &mut Vec<u32>) {
+        let is_refused = self.negotiation.is_some()
+            && matches!(
+                error.kind(),
+                ErrorKind::Server(_) | ErrorKind::PeerIncompatible(_)
+            );
+        if let Some(connection) = &mut self.connection {
+            let tell = |caller| told.push(caller);
+            match is_refused {
+                true => connection.refuse(error, tell),
+                false => connection.close(error, tell),
+            }
+        }
+    }
+
+    /// What waits to be written.
+    pub(super) fn output(&mut self) -> &[u8] {
+        if self.output.is_empty()
+            && let Some(connection) = &mut self.connection
+        {
+            // Nobody waits in the connection's own queue.
+            connection.swap_output(&mut self.output, |_| ());
+        }
+        &self.output
+    }
+
+    pub(super) fn handle_written(&mut self, len: usize) {
+        let len = len.min(self.output.len());
+        self.output.advance(len);
+        if self.output.is_empty() {
+            // Its room is used again from the start.
+            self.output.clear();
+        }
+        let of_handshake = self.handshake_len.min(len);
+        self.handshake_len = self.handshake_len.saturating_sub(of_handshake);
+        if let Some(connection) = &mut self.connection {
+            connection.handle_written(len.saturating_sub(of_handshake));
+        }
+    }
+
+    /// Whether all was handed over.
+    pub(super) fn is_idle(&self) -> bool {
+        let connection = self.connection.as_ref();
+        self.output.is_empty() && connection.is_none_or(|connection| !connection.has_output())
+    }
+
+    /// When it wants to be advanced at the latest.
+    pub(super) fn next_at(&self) -> Instant {
+        let handshake = match self.is_in_handshake() {
+            true => self.deadline,
+            false => Instant::FAR_FUTURE,
+        };
+        let connection = self.connection.as_ref().map(Connection::poll_timeout);
+        connection.map_or(handshake, |at| at.min(handshake))
+    }
+}
+
+/// Events of one connection that are kept until they are looked at; the state that they tell of is
+/// read anew anyway.
+const EVENTS_MAX: usize = 16;

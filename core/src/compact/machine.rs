@@ -1,0 +1,577 @@
+//! The machine: what it holds, how a session begins and ends, and the pass over everything.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::{Bytes, BytesMut};
+
+use super::contact::Contact;
+use super::control::Control;
+use super::host::{Done, Host};
+use super::link::{Link, Pieces};
+use super::plane::Plane;
+use super::pools::Pools;
+use super::random::Random;
+use super::request::{Request, Statement};
+use super::slab::Slab;
+use crate::config::{Config, HAS_TOPOLOGY, Routing};
+use crate::conn::extensions::{Offer, TabletsRouting, key};
+use crate::conn::negotiate::HandshakeConfig;
+use crate::error::{ApiMisuse, ConfigProblem, Error, ErrorKind, LinkError};
+use crate::sync::Shared;
+use crate::target::Endpoint;
+use crate::time::{Instant, UnixMicros};
+use crate::wire::FrameHeader;
+
+/// A session without a task: see the [module](super).
+///
+/// Numbers of requests, statements and links are used again once what they stood for has ended.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) now: Instant,
+    wall: Option<UnixMicros>,
+    last_timestamp: i64,
+    pub(super) config: Config,
+    pub(super) random: Random,
+    handshake: Shared<HandshakeConfig>,
+    /// What any node is believed to offer, so that STARTUP goes out at once.
+    pub(super) assumed: Option<Offer>,
+    pub(super) phase: Phase,
+    pub(super) contact: Contact,
+    pub(super) plane: Plane,
+    pub(super) control: Control,
+    pub(super) pools: Pools,
+    pub(super) next_link: u32,
+    #[expect(clippy::vec_box, reason = "links are large, and leave from the middle")]
+    pub(super) links: Vec<Box<Link>>,
+    /// Links that have served.
+    pub(super) served: u32,
+    /// Where links led to; their places are the numbers of nodes.
+    nodes: Vec<Endpoint>,
+    /// Every request; none are those of `start` and `close`.
+    pub(super) requests: Slab<Option<Request>>,
+    /// Those to be submitted, in order, and when the first of them may be late.
+    pub(super) queue: VecDeque<u32>,
+    pub(super) queue_due: Instant,
+    /// Requests on links.
+    pub(super) under_way: usize,
+    /// Requests that have failed before they were begun.
+    pub(super) refused: Vec<(u32, Error)>,
+    pub(super) statements: Slab<Shared<Statement>>,
+    pub(super) ready: Option<u32>,
+    closing: Option<u32>,
+    pub(super) told: Vec<u32>,
+    /// To be submitted before all others, as they were before.
+    pub(super) again: Vec<u32>,
+    /// Bodies of requests that have ended, to be filled again.
+    pub(super) spare: Vec<BytesMut>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    /// Not begun, or closed.
+    Closed,
+    /// No connection has served yet: a failure now ends the session.
+    Starting,
+    Ready,
+    /// Requests under way finish.
+    Closing,
+    /// Why it has ended.
+    Over(Error),
+}
+
+impl Machine {
+    /// A machine that rests until [`start`](Self::start). `seed` drives its choices and pauses.
+    pub fn new(config: Config, seed: u64) -> Self {
+        // The least that any node offers.
+        let is_single = !HAS_TOPOLOGY || config.routing == Routing::Single;
+        let assumed = (config.early_requests && is_single).then(Offer::default);
+        let mut machine = Self {
+            now: Instant::ZERO,
+            wall: None,
+            last_timestamp: i64::MIN,
+            random: Random::new(seed),
+            handshake: Shared::new(HandshakeConfig::new(config.protocol)),
+            assumed,
+            phase: Phase::Closed,
+            contact: Contact::new(),
+            plane: Plane::new(&config),
+            control: Control::new(),
+            pools: Pools::new(),
+            config,
+            next_link: 0,
+            links: Vec::new(),
+            served: 0,
+            nodes: Vec::new(),
+            requests: Slab::new(),
+            queue: VecDeque::new(),
+            queue_due: Instant::FAR_FUTURE,
+            under_way: 0,
+            refused: Vec::new(),
+            statements: Slab::new(),
+            ready: None,
+            closing: None,
+            told: Vec::new(),
+            again: Vec::new(),
+            spare: Vec::new(),
+        };
+        machine.set_handshake();
+        machine
+    }
+
+    /// Whether the settings agree with each other.
+    fn check(&self) -> Result<(), Error> {
+        let config = &self.config;
+        config.check()?;
+        if config.compression.is_some() {
+            let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
+            return Err(Error::with_text(kind, "frames are not compressed here"));
+        }
+        let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match &config.keyspace {
+            Some(name) if name.is_empty() || name.len() > 222 || !name.bytes().all(is_valid) => {
+                let kind = ErrorKind::Config(ConfigProblem::Keyspace);
+                Err(Error::with_text(kind, name.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What time it is; it never goes back. For requests that are begun before the next
+    /// [`run`](Self::run).
+    pub fn set_time(&mut self, now: Instant, wall: Option<UnixMicros>) {
+        self.now = self.now.max(now);
+        self.wall = wall;
+    }
+
+    /// Whether the whole cluster is made use of.
+    pub(super) fn is_full(&self) -> bool {
+        HAS_TOPOLOGY && self.config.routing == Routing::Full
+    }
+
+    /// Begins, once; the request ends when the first connection takes requests, or with
+    /// [`ErrorKind::Config`] if the settings contradict each other or ask for compression, or with
+    /// the reason why no connection could be had.
+    pub fn start(&mut self) -> u32 {
+        if !matches!(self.phase, Phase::Closed) {
+            return self.refuse(session_closed());
+        }
+        if let Err(error) = self.check() {
+            return self.refuse(error);
+        }
+        self.phase = Phase::Starting;
+        let number = self.number();
+        self.ready = Some(number);
+        number
+    }
+
+    fn number(&mut self) -> u32 {
+        self.requests.insert(None).unwrap_or(NONE)
+    }
+
+    pub(super) fn set_handshake(&mut self) {
+        let config = &self.config;
+        let mut handshake = HandshakeConfig::new(config.protocol);
+        handshake.authenticator.clone_from(&config.authenticator);
+        handshake.tablets_max = match self.is_full() {
+            true => config.tablets_max,
+            false => TabletsRouting::Off,
+        };
+        handshake.early = config.early_requests;
+        handshake.assumed = self.assumed;
+        let mut option = |name: &str, value: &str| {
+            let option = (String::from(name), String::from(value));
+            handshake.startup_options.push(option);
+        };
+        option(key::DRIVER_NAME, "messina");
+        option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
+        if let Some(name) = &config.application_name {
+            option(key::APPLICATION_NAME, name);
+        }
+        if let Some(version) = &config.application_version {
+            option(key::APPLICATION_VERSION, version);
+        }
+        self.handshake = Shared::new(handshake);
+    }
+
+    /// The next client timestamp: the wall clock, but always later than the one before.
+    pub(super) fn timestamp(&mut self) -> Option<i64> {
+        let wall = self.wall.filter(|_| self.config.client_timestamps)?;
+        let after = self.last_timestamp.saturating_add(1);
+        self.last_timestamp = wall.0.max(after);
+        Some(self.last_timestamp)
+    }
+
+    /// Takes a request that was written, or tells later why not.
+    pub(super) fn begin(&mut self, request: Request, written: Result<(), Error>) -> u32 {
+        let checked = written.and_then(|()| match &self.phase {
+            Phase::Starting | Phase::Ready => Ok(()),
+            Phase::Closed | Phase::Closing => Err(session_closed()),
+            Phase::Over(error) => Err(error.clone()),
+        });
+        if let Err(error) = checked {
+            self.recycle(request);
+            return self.refuse(error);
+        }
+        self.queue_due = self.queue_due.min(request.deadline);
+        match self.requests.insert(Some(request)) {
+            Ok(number) => {
+                self.queue.push_back(number);
+                number
+            }
+            Err(_) => NONE,
+        }
+    }
+
+    /// A request that fails with this error, at the next run.
+    pub fn refuse(&mut self, error: Error) -> u32 {
+        let number = self.number();
+        self.refused.push((number, error));
+        number
+    }
+
+    /// Keeps the body's room.
+    pub(super) fn recycle(&mut self, request: Request) {
+        let mut body = request.body;
+        if self.spare.len() < SPARE_MAX && body.capacity() <= SPARE_BYTES_MAX {
+            body.clear();
+            self.spare.push(body);
+        }
+    }
+
+    /// Gives a request up; nothing more is heard of it. Its stream id stays reserved until its
+    /// answer comes.
+    pub fn cancel(&mut self, number: u32) {
+        let Some(request) = self.requests.remove(number) else {
+            return;
+        };
+        self.refused.retain(|(refused, _)| *refused != number);
+        self.ready.take_if(|ready| *ready == number);
+        self.closing.take_if(|closing| *closing == number);
+        let Some(request) = request else { return };
+        match request.on {
+            Some((link, key)) => {
+                self.under_way = self.under_way.saturating_sub(1);
+                let now = self.now;
+                if let Some(connection) = self.link(link).and_then(|link| link.connection.as_mut())
+                {
+                    connection.cancel(key, now, |_| ());
+                }
+            }
+            None => self.queue.retain(|queued| *queued != number),
+        }
+        self.recycle(request);
+    }
+
+    /// Takes no more requests; the number's request ends when those under way have, and all links
+    /// are closed.
+    pub fn close(&mut self) -> u32 {
+        match self.phase {
+            Phase::Starting | Phase::Ready => {
+                self.phase = Phase::Closing;
+                let number = self.number();
+                self.closing = Some(number);
+                number
+            }
+            _ => self.refuse(session_closed()),
+        }
+    }
+
+    /// A statement that was prepared and not released.
+    pub fn statement(&self, number: u32) -> Option<&Shared<Statement>> {
+        self.statements.get(number)
+    }
+
+    /// Forgets a statement; requests that execute it are not concerned.
+    pub fn release(&mut self, number: u32) {
+        self.statements.remove(number);
+    }
+
+    /// Whether the session takes requests.
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Ready)
+    }
+
+    /// Whether requests under way are waited for. What is left to be written holds the end up, so
+    /// it is to be run again when all of that was taken.
+    pub const fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing)
+    }
+
+    /// What is known of the cluster.
+    pub const fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// Where a node is that answers and errors have named by its number.
+    pub fn node(&self, number: u16) -> Option<&Endpoint> {
+        self.nodes.get(usize::from(number))
+    }
+
+    /// The number of a node, which the host has been told.
+    pub(super) fn node_of(&mut self, place: &Endpoint, host: &mut dyn Host) -> u16 {
+        let known = self.nodes.iter().position(|node| node == place);
+        let number = known.unwrap_or(self.nodes.len());
+        let node = u16::try_from(number).unwrap_or(u16::MAX);
+        if known.is_none() && number < NODES_MAX {
+            self.nodes.push(place.clone());
+            host.node(node, place);
+        }
+        node
+    }
+
+    /// Links with a place, a member and a shard, and requests on them.
+    pub fn links(&self) -> impl Iterator<Item = LinkStatus<'_>> {
+        self.links.iter().map(|link| LinkStatus {
+            link: link.number,
+            place: &link.place,
+            member: link.member,
+            shard: link.shard(),
+            serves: link.serves(),
+            in_use: link
+                .connection
+                .as_ref()
+                .map_or(0, |connection| connection.in_use()),
+        })
+    }
+
+    pub(super) fn link(&mut self, number: u32) -> Option<&mut Link> {
+        let mut links = self.links.iter_mut();
+        links
+            .find(|link| link.number == number)
+            .map(|link| &mut **link)
+    }
+
+    /// A link is open.
+    pub fn handle_opened(&mut self, link: u32) {
+        let handshake = self.handshake.clone();
+        if let Some(link) = self.link(link) {
+            link.handle_opened(&handshake);
+        }
+    }
+
+    /// A link could not be opened, or has ended. What had come is still looked at.
+    pub fn handle_ended(&mut self, link: u32, error: LinkError) {
+        if let Some(link) = self.link(link) {
+            link.handle_ended(error);
+        }
+    }
+
+    /// Where bytes that have come on a link are appended; `None` after its end. While more than a
+    /// chunk waits there, nothing should be read.
+    pub fn input(&mut self, link: u32) -> Option<&mut BytesMut> {
+        self.link(link).map(|link| &mut link.input)
+    }
+
+    /// Bytes to be written on a link.
+    pub fn output(&mut self, link: u32) -> &[u8] {
+        self.link(link).map_or(&[], Link::output)
+    }
+
+    /// That many bytes of the output were taken.
+    pub fn handle_written(&mut self, link: u32, len: usize) {
+        if let Some(link) = self.link(link) {
+            link.handle_written(len);
+        }
+    }
+
+    /// Offers every link's bytes to `write`, which tells how many it has taken.
+    pub fn write(&mut self, write: &mut dyn FnMut(u32, &[u8]) -> usize) {
+        for link in &mut self.links {
+            let number = link.number;
+            loop {
+                let output = link.output();
+                if output.is_empty() {
+                    break;
+                }
+                let offered = output.len();
+                let taken = write(number, output);
+                link.handle_written(taken);
+                if taken < offered {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Goes on with everything; tells when to be called again at the latest. Bytes to be written
+    /// are taken afterwards. The clock never goes back.
+    pub fn run(&mut self, now: Instant, wall: Option<UnixMicros>, host: &mut dyn Host) -> Instant {
+        self.set_time(now, wall);
+        for (number, error) in core::mem::take(&mut self.refused) {
+            self.fail(number, &error, host);
+        }
+        let mut has_changed = true;
+        for _ in 0..PASSES_MAX {
+            self.dial(host);
+            has_changed = self.advance_links(host);
+            if self.is_full() {
+                has_changed |= self.advance_control();
+            }
+            self.submit(host);
+            if !has_changed {
+                break;
+            }
+        }
+        if matches!(self.phase, Phase::Closing) {
+            self.finish_closing(host);
+        }
+        match has_changed {
+            true => self.now,
+            false => self.next_at(),
+        }
+    }
+
+    fn next_at(&self) -> Instant {
+        if !matches!(self.phase, Phase::Starting | Phase::Ready | Phase::Closing) {
+            return Instant::FAR_FUTURE;
+        }
+        let links = self.links.iter().map(|link| link.next_at()).min();
+        let mut next = links.unwrap_or(Instant::FAR_FUTURE).min(self.queue_due);
+        if self.is_open() {
+            if !self.is_connected() {
+                next = next.min(self.contact.next_at());
+            } else if self.is_full() {
+                next = next.min(self.control_next_at()).min(self.pools.next_at());
+            }
+        }
+        next
+    }
+
+    /// Whether a link takes requests, or soon does.
+    pub(super) fn is_connected(&self) -> bool {
+        self.links.iter().any(|link| link.connection.is_some())
+    }
+
+    /// A request ends with this error; whether it may have been applied all the same is also known
+    /// from earlier attempts.
+    pub(super) fn fail(&mut self, number: u32, error: &Error, host: &mut dyn Host) {
+        let request = self.requests.remove(number).flatten();
+        let mut error = error.clone();
+        if let Some(request) = request {
+            if request.may_be_applied {
+                error = error.with_applied(crate::error::Applied::Unknown);
+            }
+            self.recycle(request);
+        }
+        host.done(number, Err(error));
+    }
+
+    pub(super) fn fail_queue(&mut self, error: &Error, host: &mut dyn Host) {
+        for number in core::mem::take(&mut self.queue) {
+            self.fail(number, error, host);
+        }
+        self.queue_due = Instant::FAR_FUTURE;
+    }
+
+    /// Requests that wait for nothing but the session end well.
+    pub(super) fn finish(&mut self, number: Option<u32>, host: &mut dyn Host) {
+        if let Some(number) = number {
+            self.requests.remove(number);
+            host.done(number, Ok(Done::Session));
+        }
+    }
+
+    /// The session has ended.
+    pub(super) fn end(&mut self, error: Error, host: &mut dyn Host) {
+        for link in self.links.drain(..) {
+            host.abort(link.number);
+        }
+        if let Some(number) = self.ready.take() {
+            self.fail(number, &error, host);
+        }
+        self.fail_queue(&error, host);
+        self.phase = Phase::Over(error);
+    }
+
+    /// Closes the links once nothing is under way.
+    fn finish_closing(&mut self, host: &mut dyn Host) {
+        let is_served = self.links.iter().any(|link| link.serves());
+        if !is_served {
+            let error = session_closed();
+            if let Some(number) = self.ready.take() {
+                self.fail(number, &error, host);
+            }
+            self.fail_queue(&error, host);
+        }
+        let is_idle = |link: &Link| link.serves() && !link.is_idle();
+        let is_busy = !self.queue.is_empty()
+            || self.under_way > 0
+            || self.links.iter().any(|link| is_idle(link));
+        if is_served && is_busy {
+            return;
+        }
+        for link in core::mem::take(&mut self.links) {
+            match link.serves() {
+                true => host.close(link.number),
+                false => host.abort(link.number),
+            }
+        }
+        self.phase = Phase::Closed;
+        let closing = self.closing.take();
+        self.finish(closing, host);
+    }
+}
+
+/// How it stands with a link.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LinkStatus<'a> {
+    /// Its number.
+    pub link: u32,
+    /// Where it leads.
+    pub place: &'a Endpoint,
+    /// The member of the plane that it leads to.
+    pub member: Option<u16>,
+    /// The shard at its other end.
+    pub shard: Option<u16>,
+    /// Whether it takes requests.
+    pub serves: bool,
+    /// Stream ids in use.
+    pub in_use: u16,
+}
+
+/// The host, for what is streamed: requests say whether they want that.
+pub(super) struct Streams<'a> {
+    pub(super) requests: &'a mut Slab<Option<Request>>,
+    pub(super) host: &'a mut dyn Host,
+}
+
+impl Pieces for Streams<'_> {
+    fn begin(&mut self, request: u32, header: &FrameHeader) -> bool {
+        match self.requests.get_mut(request) {
+            Some(Some(found)) if found.is_streamed && found.preparing.is_none() => {
+                found.has_begun = self.host.begin(request, header);
+                found.has_begun
+            }
+            _ => false,
+        }
+    }
+
+    fn has_room(&mut self, request: u32) -> bool {
+        self.host.has_room(request)
+    }
+
+    fn put(&mut self, request: u32, piece: Bytes) {
+        self.host.piece(request, piece);
+    }
+}
+
+pub(super) fn session_closed() -> Error {
+    Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
+}
+
+/// No request has this number: so many cannot be held.
+pub const NONE: u32 = u32::MAX;
+
+/// Passes of one run; if there is more to do, it is to be called again at once.
+const PASSES_MAX: u32 = 16;
+
+/// Bodies that are kept to be filled again, and how large these may be.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 4096;
+
+/// Places that answers can name.
+const NODES_MAX: usize = 4096;

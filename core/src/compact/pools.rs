@@ -1,0 +1,310 @@
+//! Further links: as many to each member, or to each of its shards, as the settings want and the
+//! bounds allow.
+//!
+//! A shard is only ever wished for; which one a link has reached, the node tells. Links to a shard
+//! that has enough are closed, and after some of those no more is wished of that member.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::num::NonZeroU16;
+
+use uuid::Uuid;
+
+use super::contact::{PROVEN_AFTER, pause};
+use super::host::Host;
+use super::link::Link;
+use super::machine::Machine;
+use super::plane::Member;
+use crate::config::{DEFAULT_PORT, PoolSize};
+use crate::conn::extensions::{ShardAwarePorts, Sharding};
+use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
+use crate::target::{Endpoint, Security, Steering, SteeringKind};
+use crate::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Pools {
+    troubles: Vec<Trouble>,
+    next_at: Instant,
+}
+
+/// What goes wrong with a member.
+#[derive(Debug)]
+struct Trouble {
+    host: Uuid,
+    /// No link is opened before that.
+    until: Instant,
+    failures: u8,
+    /// Links that did not reach the wished shard.
+    misses: u16,
+    /// The port for wishes did not answer.
+    has_no_port: bool,
+}
+
+impl Pools {
+    pub(super) const fn new() -> Self {
+        Self {
+            troubles: Vec::new(),
+            next_at: Instant::FAR_FUTURE,
+        }
+    }
+
+    pub(super) const fn next_at(&self) -> Instant {
+        self.next_at
+    }
+
+    fn of(&self, host: Uuid) -> Option<&Trouble> {
+        self.troubles.iter().find(|trouble| trouble.host == host)
+    }
+
+    fn of_mut(&mut self, host: Uuid) -> Option<&mut Trouble> {
+        let found = self
+            .troubles
+            .iter()
+            .position(|trouble| trouble.host == host);
+        let at = found.unwrap_or_else(|| {
+            self.troubles.push(Trouble {
+                host,
+                until: Instant::ZERO,
+                failures: 0,
+                misses: 0,
+                has_no_port: false,
+            });
+            self.troubles.len().saturating_sub(1)
+        });
+        self.troubles.get_mut(at)
+    }
+}
+
+/// A link that is missing.
+struct Missing {
+    place: Endpoint,
+    steering: Steering,
+    member: u16,
+    wish: Option<u16>,
+}
+
+impl Machine {
+    /// Opens links that are missing.
+    pub(super) fn fill_pools(&mut self, host: &mut dyn Host) {
+        self.pools.next_at = Instant::FAR_FUTURE;
+        let members = u16::try_from(self.plane.members().len()).unwrap_or(u16::MAX);
+        let max = self.config.pool.connections_max;
+        let max = max.map_or(usize::MAX, usize::from);
+        for member in 0..members {
+            loop {
+                let dials = self.links.iter().filter(|link| link.connection.is_none());
+                if self.links.len() >= max || dials.count() >= self.config.limits.connecting {
+                    return;
+                }
+                let Some(missing) = self.missing(member, host) else {
+                    break;
+                };
+                let deadline = self.now.saturating_add(self.config.timeouts.connect);
+                let pool = (missing.member, missing.wish);
+                self.open(missing.place, missing.steering, deadline, Some(pool), host);
+            }
+        }
+    }
+
+    /// The next link that a member lacks.
+    fn missing(&mut self, number: u16, host: &mut dyn Host) -> Option<Missing> {
+        let member = self.plane.member(number)?;
+        let is_wanted = member.is_local() || self.config.policy.dc_failover;
+        if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
+            return None;
+        }
+        let address = SocketAddr::new(member.address()?, self.port());
+        let place = Endpoint::Addr(address);
+        let trouble = self.pools.of(member.host_id());
+        if let Some(trouble) = trouble
+            && self.now < trouble.until
+        {
+            self.pools.next_at = self.pools.next_at.min(trouble.until);
+            return None;
+        }
+        let links = || {
+            let links = self.links.iter().map(|link| &**link);
+            links.filter(|link| link.member == Some(number))
+        };
+        let count = links().count();
+        let unsteered = |place| {
+            Some(Missing {
+                place,
+                steering: Steering::None,
+                member: number,
+                wish: None,
+            })
+        };
+        let shard_wanted = match self.config.pool.size {
+            PoolSize::PerHost(wanted) if count < usize::from(wanted.get()) => {
+                return unsteered(place);
+            }
+            PoolSize::PerHost(_) => return None,
+            PoolSize::PerShard(wanted) => usize::from(wanted.get()),
+        };
+        let Some((sharding, ports)) = links().find_map(sharding) else {
+            // The first link tells how many shards there are.
+            return if count == 0 { unsteered(place) } else { None };
+        };
+        let of = sharding.map.count();
+        let misses = trouble.map_or(0, |trouble| trouble.misses);
+        if misses > of.get().saturating_mul(MISSES_PER_SHARD) {
+            return None;
+        }
+        let held = |shard: u16| {
+            let there = |link: &Link| match link.connection {
+                Some(_) => link.shard() == Some(shard),
+                None => link.wish == Some(shard),
+            };
+            links().filter(|link| there(link)).count()
+        };
+        let shard = (0..of.get()).find(|shard| held(*shard) < shard_wanted)?;
+        let port = match host.security() {
+            Security::Plain => ports.plain,
+            Security::Tls => ports.tls,
+        };
+        let port = port.filter(|_| !trouble.is_some_and(|trouble| trouble.has_no_port));
+        let steering = match host.steering() {
+            SteeringKind::BestEffortShard => Steering::Shard { shard, of },
+            SteeringKind::ExactPort => {
+                let range = self.config.pool.source_ports;
+                let wished = sharding.map.check(shard)?;
+                let mut fitting = sharding.map.source_ports(wished, range, self.random.next());
+                match fitting.next().and_then(NonZeroU16::new) {
+                    Some(port) => Steering::Port(port),
+                    None => Steering::None,
+                }
+            }
+            SteeringKind::None => Steering::None,
+        };
+        match port {
+            Some(port) if steering != Steering::None => Some(Missing {
+                place: at_port(place, port.get()),
+                steering,
+                member: number,
+                wish: Some(shard),
+            }),
+            // By chance; links to shards that have enough are closed again.
+            _ => unsteered(place),
+        }
+    }
+
+    /// Ports are not told in the system tables that are read: all nodes have that of the first
+    /// contact point.
+    fn port(&self) -> u16 {
+        match self.config.contact_points.first() {
+            Some(Endpoint::Addr(address)) => address.port(),
+            Some(Endpoint::Name { port, .. }) => *port,
+            _ => DEFAULT_PORT,
+        }
+    }
+
+    /// Adds the places of members, where a first connection may be found too.
+    pub(super) fn add_members(&self, places: &mut Vec<Endpoint>) {
+        let port = self.port();
+        for member in self.plane.members() {
+            if let Some(address) = member.address().filter(|_| member.is_present()) {
+                let place = Endpoint::Addr(SocketAddr::new(address, port));
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+    }
+
+    /// A member is said to be up: it need not be waited for.
+    pub(super) fn end_rest(&mut self, member: u16) {
+        let host = self.plane.member(member).map(Member::host_id);
+        let mut troubles = self.pools.troubles.iter_mut();
+        if let Some(trouble) = troubles.find(|trouble| Some(trouble.host) == host) {
+            trouble.until = Instant::ZERO;
+        }
+    }
+
+    /// Finds out which member a link leads to, as far as that is known, and whether it is one too many.
+    pub(super) fn place_link(&mut self, at: usize) {
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        let Some(agreed) = &link.agreed else { return };
+        match agreed.offer.host_id {
+            Some(host) => link.member = self.plane.member_by_host_id(host),
+            None => {
+                let member = link.member.and_then(|number| self.plane.member(number));
+                link.member = link
+                    .member
+                    .filter(|_| member.is_some_and(Member::is_present));
+            }
+        }
+        let Some(number) = link.member.filter(|_| !link.is_settled) else {
+            return;
+        };
+        link.is_settled = true;
+        let sharding = agreed.offer.sharding.map(|sharding| sharding.map);
+        self.plane.set_sharding(number, sharding);
+        let Some(link) = self.links.get(at) else {
+            return;
+        };
+        let PoolSize::PerShard(wanted) = self.config.pool.size else {
+            return;
+        };
+        let (Some(shard), false) = (link.shard(), link.is_walk) else {
+            return;
+        };
+        let links = self.links.iter().map(|link| &**link);
+        let is_same = |other: &&Link| other.member == Some(number) && other.shard() == Some(shard);
+        let held = links.filter(is_same).count();
+        let is_missed = link.wish.is_some_and(|wish| wish != shard);
+        let is_excess = held > usize::from(wanted.get());
+        if !is_missed && !is_excess {
+            return;
+        }
+        let host = self.plane.member(number).map(Member::host_id);
+        if let Some(trouble) = host.and_then(|host| self.pools.of_mut(host)) {
+            trouble.misses = trouble.misses.saturating_add(1);
+        }
+        if is_excess && let Some(link) = self.links.get_mut(at) {
+            let closed = LinkError::new(LinkErrorKind::ClosedByUs);
+            link.failed = Some(Error::new(ErrorKind::Link(closed)));
+        }
+    }
+
+    /// A link of a member has ended: the next one comes after a pause.
+    pub(super) fn rest_pool(&mut self, link: &Link) {
+        let member = link.member.and_then(|number| self.plane.member(number));
+        let Some(host) = member.map(Member::host_id).filter(|_| self.is_full()) else {
+            return;
+        };
+        let failures = self.pools.of(host).map_or(0, |trouble| trouble.failures);
+        let is_proven =
+            link.connection.is_some() && self.now.saturating_since(link.since) >= PROVEN_AFTER;
+        let failures = if is_proven { 0 } else { failures };
+        let until = pause(&self.config.timeouts, failures, &mut self.random);
+        let until = self.now.saturating_add(until);
+        if let Some(trouble) = self.pools.of_mut(host) {
+            trouble.until = until;
+            trouble.failures = failures.saturating_add(1);
+            trouble.has_no_port |= link.wish.is_some() && link.connection.is_none();
+        }
+    }
+}
+
+fn sharding(link: &Link) -> Option<(Sharding, ShardAwarePorts)> {
+    let offer = &link.agreed.as_ref()?.offer;
+    Some((offer.sharding?, offer.ports))
+}
+
+fn at_port(place: Endpoint, port: u16) -> Endpoint {
+    match place {
+        Endpoint::Addr(mut addr) => {
+            addr.set_port(port);
+            Endpoint::Addr(addr)
+        }
+        Endpoint::Name { host, .. } => Endpoint::Name { host, port },
+        other @ Endpoint::Local(_) => other,
+    }
+}
+
+/// Links that may fail to reach a wished shard, for each shard of a member, before no more is
+/// wished of it.
+const MISSES_PER_SHARD: u16 = 3;

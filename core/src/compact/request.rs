@@ -1,0 +1,459 @@
+//! Statements and requests: what is to be asked, and how far it has come.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::BytesMut;
+
+use super::answer;
+use super::machine::Machine;
+use super::plane::{Plan, Plane, TableKey};
+use crate::conn::extensions::{Agreed, TabletsRouting};
+use crate::conn::{Answer, RequestHead, SlotKey};
+use crate::error::{EncodeFailure, Error, ErrorKind};
+use crate::routing::{Token, VersionBlock};
+use crate::sync::Shared;
+use crate::time::Instant;
+use crate::wire::request::{
+    Batch, BatchKind, BatchStatement, BatchStatementKind, Prepare, QueryParameters, RequestBody,
+};
+use crate::wire::response::{Prepared, ResultBody};
+use crate::wire::{
+    Consistency, Dialect, EncodeError, Flags, Opcode, ProtocolVersion, Reader, SerialConsistency,
+    Sink as _, Values,
+};
+
+/// A prepared statement.
+#[derive(Debug)]
+pub struct Statement {
+    /// What was prepared.
+    pub text: Box<str>,
+    /// PREPARED as it came, and how it is read.
+    body: Box<[u8]>,
+    dialect: Dialect,
+    id: Box<[u8]>,
+    marker_count: u16,
+    /// The places of the partition key among the markers; none if the key is not wholly bound.
+    key: Box<[u16]>,
+    pub(super) table: Option<TableKey>,
+    is_lwt: bool,
+    /// It brings rows whatever happens, so a time of writing says nothing.
+    is_read: bool,
+}
+
+impl Statement {
+    pub(super) fn new(
+        text: Box<str>,
+        answer: &Answer,
+        agreed: &Agreed,
+        table: &mut dyn FnMut(&str, &str) -> Option<TableKey>,
+    ) -> Result<Self, Error> {
+        let body = answer::message(answer)?;
+        let dialect = agreed.dialect();
+        let prepared = parse(body, &dialect)?;
+        let is_lwt = agreed.is_lwt(prepared.bound.flags);
+        let first = prepared.bound.columns.iter().next();
+        let count = prepared.bound.columns.iter().count();
+        Ok(Self {
+            text,
+            id: Box::from(prepared.id),
+            marker_count: u16::try_from(count).unwrap_or(u16::MAX),
+            key: prepared.bound.key_indexes.iter().collect(),
+            table: first.and_then(|column| table(column.keyspace, column.table)),
+            is_lwt,
+            is_read: prepared.result.column_count > 0 && !is_lwt,
+            body: Box::from(body),
+            dialect,
+        })
+    }
+
+    /// What the node told of it.
+    ///
+    /// # Errors
+    /// None that a statement that was made has.
+    pub fn prepared(&self) -> Result<Prepared<'_>, Error> {
+        parse(&self.body, &self.dialect)
+    }
+
+    /// How many values it takes.
+    pub const fn marker_count(&self) -> u16 {
+        self.marker_count
+    }
+
+    /// Whether it is conditional.
+    pub const fn is_lwt(&self) -> bool {
+        self.is_lwt
+    }
+
+    /// Whether its values tell where their rows live.
+    pub const fn is_token_aware(&self) -> bool {
+        !self.key.is_empty()
+    }
+
+    pub(super) fn has_id(&self, id: &[u8]) -> bool {
+        *self.id == *id
+    }
+
+    /// Whether another node has prepared the same.
+    pub(super) fn check_same(&self, answer: &Answer, agreed: &Agreed) -> Result<(), Error> {
+        let other = parse(answer::message(answer)?, &agreed.dialect())?;
+        answer::check_same(&self.prepared()?, &other)
+    }
+
+    fn token(&self, plane: &Plane, values: Values<'_>) -> Option<Token> {
+        let partitioner = plane.partitioner(self.table?)?;
+        let mut components: heapless::Vec<&[u8], KEY_COLUMNS_MAX> = heapless::Vec::new();
+        for place in &self.key {
+            components.push(values.get(*place)?.bytes()?).ok()?;
+        }
+        partitioner.token(components.iter().copied()).ok()
+    }
+}
+
+fn parse<'a>(body: &'a [u8], dialect: &Dialect) -> Result<Prepared<'a>, Error> {
+    match ResultBody::parse(dialect, &mut Reader::new(body))? {
+        ResultBody::Prepared(prepared) => Ok(prepared),
+        _ => Err(crate::error::PeerMisbehaved::UnexpectedFrame.into()),
+    }
+}
+
+/// How a request is to be run; what is `None` is as the session is set.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "written by the layer above field by field"
+)]
+pub struct RequestOptions<'a> {
+    /// The consistency level.
+    pub consistency: Option<Consistency>,
+    /// That of a condition.
+    pub serial_consistency: Option<SerialConsistency>,
+    /// Rows of a page; 0 or less asks for all at once.
+    pub page_size: Option<i32>,
+    /// Where to go on.
+    pub paging_state: Option<&'a [u8]>,
+    /// The time of writing, in microseconds since 1970.
+    pub timestamp: Option<i64>,
+    /// How long it may take in all.
+    pub timeout: Option<Duration>,
+    /// Whether running it twice does the same as running it once.
+    pub is_idempotent: bool,
+    /// Whether the node is to record what it does.
+    pub is_traced: bool,
+    /// Whether the rows may come in pieces, see [`Host::begin`](super::Host::begin).
+    pub is_streamed: bool,
+}
+
+/// A part of a batch: a prepared statement, or a text.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third kind")]
+pub enum BatchPart<'a> {
+    /// A statement by its number, and its values.
+    Statement(u32, Values<'a>),
+    /// A text and its values.
+    Text(&'a str, Values<'a>),
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) opcode: Opcode,
+    pub(super) body: BytesMut,
+    /// Where the id of the result's columns has to stand if the connection agreed on those.
+    metadata_id_at: Option<usize>,
+    /// The text to prepare.
+    pub(super) text: Box<str>,
+    /// What is executed, and its number.
+    pub(super) executed: Option<(u32, Shared<Statement>)>,
+    /// The prepared statements of a batch.
+    batched: Vec<Shared<Statement>>,
+    is_traced: bool,
+    pub(super) is_idempotent: bool,
+    pub(super) is_streamed: bool,
+    /// Some of its rows are on their way to the caller: it cannot be made again.
+    pub(super) has_begun: bool,
+    pub(super) deadline: Instant,
+    pub(super) consistency: Consistency,
+    pub(super) serial_consistency: Option<SerialConsistency>,
+    /// Where its row lives, and in which table.
+    pub(super) token: Option<Token>,
+    pub(super) table: Option<TableKey>,
+    /// Where it may go, and how many of these were tried; none before the first attempt.
+    pub(super) plan: Option<Plan>,
+    pub(super) tried: u8,
+    /// The link that it is on, while it is under way.
+    pub(super) on: Option<(u32, SlotKey)>,
+    /// The statement that the node has lost and is being given, and on which link.
+    pub(super) preparing: Option<(u32, Shared<Statement>)>,
+    pub(super) prepared_again: u8,
+    /// It was sent beside the handshake.
+    pub(super) is_early: bool,
+    /// Attempts that left us, those that failed, and those made again at once.
+    pub(super) attempts: u8,
+    pub(super) failed: u8,
+    pub(super) retries: u8,
+    pub(super) may_be_applied: bool,
+}
+
+impl Request {
+    pub(super) fn is_lwt(&self) -> bool {
+        self.executed
+            .as_ref()
+            .is_some_and(|(_, statement)| statement.is_lwt)
+    }
+
+    pub(super) fn head(&self) -> RequestHead {
+        let (opcode, is_traced) = match self.preparing {
+            Some(_) => (Opcode::Prepare, false),
+            None => (self.opcode, self.is_traced),
+        };
+        let mut head = RequestHead::new(opcode);
+        if is_traced {
+            head.flags = Flags::TRACING;
+        }
+        head
+    }
+
+    /// Writes the body of the next frame.
+    pub(super) fn put(
+        &self,
+        agreed: &Agreed,
+        block: VersionBlock,
+        sink: &mut BytesMut,
+    ) -> Result<(), EncodeError> {
+        if let Some((_, statement)) = &self.preparing {
+            return put_prepare(&statement.text, agreed.version, sink);
+        }
+        let at = self.metadata_id_at.filter(|_| agreed.metadata_id);
+        let (front, back) = self
+            .body
+            .split_at_checked(at.unwrap_or(0))
+            .unwrap_or_default();
+        sink.extend_from_slice(front);
+        if at.is_some() {
+            // None is held: the columns are asked for each time.
+            sink.extend_from_slice(&[0, 0]);
+        }
+        sink.extend_from_slice(back);
+        if self.opcode == Opcode::Execute && agreed.tablets == TabletsRouting::V2 {
+            sink.put_byte(block.byte());
+        }
+        Ok(())
+    }
+
+    /// The statement with an id that a node does not know.
+    pub(super) fn lost_statement(&self, id: &[u8]) -> Option<Shared<Statement>> {
+        let executed = self.executed.as_ref().map(|(_, statement)| statement);
+        let mut statements = executed.into_iter().chain(&self.batched);
+        statements.find(|statement| statement.has_id(id)).cloned()
+    }
+
+    pub(super) fn statement_count(&self) -> usize {
+        match self.executed {
+            Some(_) => 1,
+            None => self.batched.len(),
+        }
+    }
+}
+
+fn put_prepare(
+    text: &str,
+    version: ProtocolVersion,
+    sink: &mut BytesMut,
+) -> Result<(), EncodeError> {
+    let prepare = Prepare {
+        text,
+        keyspace: None,
+    };
+    prepare.put(version, sink)
+}
+
+impl Machine {
+    /// Prepares a text; ends as [`Done::Prepared`](super::Done::Prepared).
+    pub fn prepare(&mut self, text: &str) -> u32 {
+        let mut request = self.new_request(Opcode::Prepare, &RequestOptions::default());
+        request.is_idempotent = true;
+        let written = put_prepare(text, self.config.protocol, &mut request.body);
+        request.text = Box::from(text);
+        self.begin(request, written.map_err(Error::from))
+    }
+
+    /// Runs a text with values for its markers.
+    pub fn query(&mut self, text: &str, values: Values<'_>, options: &RequestOptions<'_>) -> u32 {
+        let mut request = self.new_request(Opcode::Query, options);
+        let written = request
+            .body
+            .put_long_string("statement", text)
+            .map_err(Error::from)
+            .and_then(|()| self.put_parameters(&mut request, values, options, false));
+        self.begin(request, written)
+    }
+
+    /// Executes a prepared statement with values for its markers.
+    pub fn execute(
+        &mut self,
+        statement: u32,
+        values: Values<'_>,
+        options: &RequestOptions<'_>,
+    ) -> u32 {
+        let mut request = self.new_request(Opcode::Execute, options);
+        let written = self.put_execute(&mut request, statement, values, options);
+        self.begin(request, written)
+    }
+
+    fn put_execute(
+        &mut self,
+        request: &mut Request,
+        number: u32,
+        values: Values<'_>,
+        options: &RequestOptions<'_>,
+    ) -> Result<(), Error> {
+        let statement = self.held(number)?.clone();
+        check_count(&statement, values)?;
+        request.table = statement.table;
+        request.token = statement.token(&self.plane, values);
+        request.body.put_short_bytes("prepared id", &statement.id)?;
+        request.metadata_id_at = Some(request.body.len());
+        let is_read = statement.is_read;
+        request.executed = Some((number, statement));
+        self.put_parameters(request, values, options, is_read)
+    }
+
+    /// Runs statements as a batch.
+    pub fn batch(
+        &mut self,
+        kind: BatchKind,
+        parts: &[BatchPart<'_>],
+        options: &RequestOptions<'_>,
+    ) -> u32 {
+        let mut request = self.new_request(Opcode::Batch, options);
+        let written = self.put_batch(&mut request, kind, parts, options);
+        self.begin(request, written)
+    }
+
+    fn put_batch(
+        &mut self,
+        request: &mut Request,
+        kind: BatchKind,
+        parts: &[BatchPart<'_>],
+        options: &RequestOptions<'_>,
+    ) -> Result<(), Error> {
+        for part in parts {
+            if let BatchPart::Statement(number, values) = part {
+                let statement = self.held(*number)?;
+                check_count(statement, *values)?;
+                request.batched.push(statement.clone());
+            }
+        }
+        // A batch goes where its first statement's row lives.
+        if let Some(BatchPart::Statement(_, values)) = parts.first()
+            && let Some(first) = request.batched.first()
+        {
+            request.table = first.table;
+            request.token = first.token(&self.plane, *values);
+        }
+        let timestamp = options.timestamp.or_else(|| self.timestamp());
+        let batch = Batch {
+            kind,
+            statements: parts.iter().map(|part| match part {
+                BatchPart::Statement(number, values) => BatchStatement {
+                    kind: BatchStatementKind::Prepared(match self.statements.get(*number) {
+                        Some(statement) => &statement.id,
+                        None => &[],
+                    }),
+                    values: *values,
+                },
+                BatchPart::Text(text, values) => BatchStatement {
+                    kind: BatchStatementKind::Text(text),
+                    values: *values,
+                },
+            }),
+            consistency: request.consistency,
+            serial_consistency: request.serial_consistency,
+            timestamp,
+            keyspace: None,
+            now_in_seconds: None,
+        };
+        Ok(batch.put(self.config.protocol, &mut request.body)?)
+    }
+
+    fn held(&self, number: u32) -> Result<&Shared<Statement>, Error> {
+        match self.statements.get(number) {
+            Some(statement) => Ok(statement),
+            None => Err(Error::bug("a statement that was released")),
+        }
+    }
+
+    fn new_request(&mut self, opcode: Opcode, options: &RequestOptions<'_>) -> Request {
+        let timeout = options.timeout.unwrap_or(self.config.timeouts.request);
+        Request {
+            opcode,
+            body: self.spare.pop().unwrap_or_default(),
+            metadata_id_at: None,
+            text: Box::default(),
+            executed: None,
+            batched: Vec::new(),
+            is_traced: options.is_traced,
+            is_idempotent: options.is_idempotent,
+            is_streamed: options.is_streamed,
+            has_begun: false,
+            deadline: self.now.saturating_add(timeout),
+            consistency: options.consistency.unwrap_or(self.config.consistency),
+            serial_consistency: options
+                .serial_consistency
+                .or(Some(self.config.serial_consistency)),
+            token: None,
+            table: None,
+            plan: None,
+            tried: 0,
+            on: None,
+            preparing: None,
+            prepared_again: 0,
+            is_early: false,
+            attempts: 0,
+            failed: 0,
+            retries: 0,
+            may_be_applied: false,
+        }
+    }
+
+    fn put_parameters(
+        &mut self,
+        request: &mut Request,
+        values: Values<'_>,
+        options: &RequestOptions<'_>,
+        is_read: bool,
+    ) -> Result<(), Error> {
+        let timestamp = match options.timestamp {
+            None if !is_read => self.timestamp(),
+            given => given,
+        };
+        let page_size = options.page_size.or(self.config.page_size);
+        let parameters = QueryParameters {
+            values,
+            page_size: page_size.filter(|rows| *rows > 0),
+            paging_state: options.paging_state,
+            serial_consistency: request.serial_consistency,
+            timestamp,
+            ..QueryParameters::new(request.consistency)
+        };
+        Ok(parameters.put(self.config.protocol, &mut request.body)?)
+    }
+}
+
+fn check_count(statement: &Statement, values: Values<'_>) -> Result<(), Error> {
+    if values.len() == statement.marker_count {
+        return Ok(());
+    }
+    let kind = ErrorKind::Encode(EncodeFailure::Value);
+    let mut text = alloc::string::String::new();
+    crate::target::put_number(&mut text, u32::from(values.len()));
+    text.push_str(" values for ");
+    crate::target::put_number(&mut text, u32::from(statement.marker_count));
+    text.push_str(" markers");
+    Err(Error::with_text(kind, text))
+}
+
+/// Columns of a partition key that are hashed; one of more is planned without its token.
+const KEY_COLUMNS_MAX: usize = 32;

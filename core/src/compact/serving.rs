@@ -1,0 +1,222 @@
+//! Links dialed, adopted, and lost.
+
+use alloc::boxed::Box;
+
+use super::contact::{is_about_credentials, may_be_for_assumption};
+use super::host::Host;
+use super::link::{Keyspace, Link};
+use super::machine::{Machine, Phase, Streams};
+use crate::error::{Error, ErrorKind};
+use crate::target::{Endpoint, Steering, Target};
+use crate::time::Instant;
+use crate::wire::response::ErrorCode;
+
+impl Machine {
+    /// Opens links that are wanted.
+    pub(super) fn dial(&mut self, host: &mut dyn Host) {
+        if !self.is_open() {
+            return;
+        }
+        if self.is_connected() {
+            if self.is_full() {
+                self.fill_pools(host);
+            }
+            return;
+        }
+        let timeout = self.config.timeouts.connect;
+        if self.contact.may_begin(self.now) {
+            let mut places = self.config.contact_points.clone();
+            if self.is_full() {
+                self.add_members(&mut places);
+            }
+            self.contact
+                .begin(self.now, timeout, places, &mut self.random);
+        }
+        while let Some((place, deadline)) = self.contact.next_place(self.now, self.links.len()) {
+            self.open(place, Steering::None, deadline, None, host);
+        }
+    }
+
+    /// Opens a link: to find a first connection, or for a member's pool with a shard as a wish.
+    pub(super) fn open(
+        &mut self,
+        place: Endpoint,
+        steering: Steering,
+        deadline: Instant,
+        pool: Option<(u16, Option<u16>)>,
+        host: &mut dyn Host,
+    ) {
+        let number = self.next_link;
+        self.next_link = self.next_link.wrapping_add(1);
+        let mut target = Target::new(place, deadline);
+        target.steering = steering;
+        target.server_name.clone_from(&self.config.server_name);
+        host.connect(number, &target);
+        let mut link = Link::new(number, target.endpoint, &self.config.limits, deadline);
+        link.is_walk = pool.is_none();
+        if let Some((member, wish)) = pool {
+            (link.member, link.wish) = (Some(member), wish);
+        }
+        self.links.push(Box::new(link));
+    }
+
+    /// Whether that makes another pass worth it.
+    pub(super) fn advance_links(&mut self, host: &mut dyn Host) -> bool {
+        let (mut at, mut has_changed) = (0_usize, false);
+        let mut told = core::mem::take(&mut self.told);
+        while let Some(link) = self.links.get_mut(at) {
+            let number = link.number;
+            let was_adopted = link.connection.is_some();
+            let mut pieces = Streams {
+                requests: &mut self.requests,
+                host,
+            };
+            let limits = &self.config.limits;
+            let mut ended = link.advance(self.now, limits, &mut pieces, &mut told).err();
+            if !was_adopted && link.connection.is_some() {
+                has_changed = true;
+                at = self.adopt(number, host);
+            }
+            loop {
+                if let (Some(error), Some(link)) = (&ended, self.links.get_mut(at)) {
+                    link.fail(error, &mut told);
+                }
+                for caller in told.drain(..) {
+                    self.handle_told(caller, at, host);
+                }
+                let Some(link) = self.links.get_mut(at) else {
+                    break;
+                };
+                // What was told may have ended it too.
+                match (&ended, link.failed.take()) {
+                    (None, Some(error)) => ended = Some(error),
+                    _ => break,
+                }
+            }
+            while let Some(number) = self.again.pop() {
+                self.queue.push_front(number);
+            }
+            match ended {
+                None => at = at.saturating_add(1),
+                Some(error) => {
+                    has_changed = true;
+                    let link = self.links.swap_remove(at);
+                    host.abort(link.number);
+                    self.lost(*link, error, host);
+                }
+            }
+        }
+        self.told = told;
+        let walks = self.links.iter().filter(|link| link.is_walk).count();
+        if self.contact.is_exhausted(walks) && !self.is_connected() && self.is_open() {
+            let timeouts = &self.config.timeouts;
+            let error = self.contact.end(timeouts, self.now, &mut self.random);
+            has_changed = true;
+            if matches!(self.phase, Phase::Starting) {
+                self.end(error, host);
+            }
+        }
+        has_changed
+    }
+
+    /// A link takes requests of its own; the other attempts to have a first one are given up.
+    /// Tells where it stands now.
+    fn adopt(&mut self, number: u32, host: &mut dyn Host) -> usize {
+        self.links.retain(|other| {
+            let is_in_vain = other.is_walk && other.number != number && other.connection.is_none();
+            if is_in_vain {
+                host.abort(other.number);
+            }
+            !is_in_vain
+        });
+        let at = self.links.iter().position(|link| link.number == number);
+        let at = at.unwrap_or(0);
+        let keyspace = match self.config.keyspace {
+            Some(_) => Keyspace::ToAsk,
+            None => Keyspace::Set,
+        };
+        if let Some(link) = self.links.get_mut(at) {
+            link.keyspace = keyspace;
+            link.since = self.now;
+            if self.is_full() {
+                self.place_link(at);
+            }
+        }
+        if keyspace == Keyspace::Set {
+            self.serve(host);
+        }
+        at
+    }
+
+    /// A link takes requests from now on.
+    pub(super) fn serve(&mut self, host: &mut dyn Host) {
+        self.served = self.served.saturating_add(1);
+        self.contact.succeeded();
+        if matches!(self.phase, Phase::Starting) {
+            self.phase = Phase::Ready;
+        }
+        let ready = self.ready.take();
+        self.finish(ready, host);
+    }
+
+    pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut dyn Host) {
+        let Some(link) = self.links.get_mut(at) else {
+            return;
+        };
+        let Keyspace::Asked(key) = link.keyspace else {
+            return;
+        };
+        match link.keyspace_answer(key) {
+            Ok(()) => {
+                link.keyspace = Keyspace::Set;
+                self.serve(host);
+            }
+            // It came before the login was over; the next one waits for that.
+            Err(error) if crate::conn::is_too_early(&error) && !link.is_asked_again => {
+                (link.keyspace, link.is_asked_again) = (Keyspace::ToAsk, true);
+            }
+            Err(error) => link.failed = Some(error),
+        }
+    }
+
+    /// A link is of no use any more, and gone.
+    fn lost(&mut self, link: Link, error: Error, host: &mut dyn Host) {
+        self.control.handle_lost(link.number);
+        let is_adopted = link.connection.is_some();
+        if !is_adopted && self.assumed.is_some() && may_be_for_assumption(&error) {
+            // Perhaps no failure: the node is of another kind.
+            self.assumed = None;
+            self.set_handshake();
+            if link.is_walk {
+                self.contact.try_again(link.place, self.now);
+            }
+            return;
+        }
+        let has_served = is_adopted && link.keyspace == Keyspace::Set;
+        let is_final = is_adopted
+            && match self.phase {
+                // Requests may be sent before the login is over, so it may fail as late as here.
+                _ if is_about_credentials(&error) => self.served <= 1,
+                Phase::Starting => error.kind() == ErrorKind::Server(ErrorCode::Invalid),
+                _ => false,
+            };
+        if is_final {
+            self.end(error, host);
+        } else if has_served {
+            self.rest_pool(&link);
+            if !self.is_connected() {
+                // Without any, one is looked for like the first.
+                let timeouts = &self.config.timeouts;
+                self.contact
+                    .lost(link.since, timeouts, self.now, &mut self.random);
+            }
+        } else if !link.is_walk {
+            self.rest_pool(&link);
+        } else if is_adopted {
+            let until = self.now.saturating_add(self.config.timeouts.connect);
+            self.contact.handle_adopted_failed(link.place, error, until);
+        } else {
+            self.contact.handle_failed(link.place, error);
+        }
+    }
+}
