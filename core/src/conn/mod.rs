@@ -40,7 +40,7 @@ pub use waiters::{Ticket, Turn, Waiters};
 use crate::error::{Applied, LinkError, LinkErrorKind};
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::Instant;
-use crate::wire::response::{ErrorCode, ServerError};
+use crate::wire::response::{ErrorCode, Extras, ServerError};
 use crate::wire::{
     Compression, Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode,
     ProtocolVersion, Reader, compress_frame, patch_stream, put_frame,
@@ -140,6 +140,10 @@ pub struct Connection<S> {
     draining: bool,
     /// Nothing is taken for the moment.
     is_held: bool,
+    /// It was so at some time: requests may have been sent too early.
+    was_held: bool,
+    /// Until when a drain waits for those to come again that were refused as too early.
+    repeats_until: Instant,
 }
 
 impl<S: Default> Connection<S> {
@@ -161,6 +165,8 @@ impl<S: Default> Connection<S> {
             over: None,
             draining: false,
             is_held: false,
+            was_held: false,
+            repeats_until: Instant::ZERO,
         }
     }
 
@@ -281,6 +287,26 @@ impl<S: Default> Connection<S> {
         }
     }
 
+    /// A request was sent beside the handshake: if it was refused as too early, its outcome is
+    /// dropped and the caller joins the queue instead, also of a connection that takes no more
+    /// requests, for this one it has taken. `None` if there is no such outcome, or no room.
+    pub fn wait_again(
+        &mut self,
+        key: SlotKey,
+        caller: S,
+        give_up_at: Instant,
+        mut tell: impl FnMut(S),
+    ) -> Option<Ticket> {
+        let answer = self.streams.answered(key)?;
+        if self.over.is_some() || !is_refusal_of_early(self.version, answer) {
+            return None;
+        }
+        let ticket = self.waiters.join(caller, give_up_at).ok()?;
+        let _refusal = self.streams.poll(key);
+        self.grant(&mut tell);
+        Some(ticket)
+    }
+
     /// How it stands with a waiter.
     pub fn poll_turn(&mut self, ticket: Ticket) -> Result<Turn<'_, S>, Error> {
         match &self.over {
@@ -390,6 +416,12 @@ impl<S: Default> Connection<S> {
         outcome: Result<Answer, Error>,
         tell: &mut impl FnMut(S),
     ) -> Result<Received, Error> {
+        if let (true, Ok(answer)) = (self.was_held, &outcome)
+            && is_refusal_of_early(self.version, answer)
+            && let Some(give_up_at) = self.streams.give_up_at(stream)
+        {
+            self.repeats_until = self.repeats_until.max(give_up_at);
+        }
         match self.streams.answer(stream, outcome) {
             Delivery::Caller(Owner::Caller(caller)) => {
                 tell(caller);
@@ -427,6 +459,9 @@ impl<S: Default> Connection<S> {
         self.waiters
             .expire(now, |caller| tell(core::mem::take(caller)));
         self.grant(&mut tell);
+        if now >= self.repeats_until {
+            self.repeats_until = Instant::ZERO;
+        }
         if heartbeat_late {
             return Err(Error::new(ErrorKind::Timeout(TimeoutKind::Heartbeat)));
         }
@@ -510,8 +545,12 @@ impl<S: Default> Connection<S> {
             Some(_) => Instant::FAR_FUTURE,
             None => self.heartbeat_due(),
         };
+        let repeats = match self.repeats_until {
+            until if self.draining && until > Instant::ZERO => until,
+            _ => Instant::FAR_FUTURE,
+        };
         let callers = self.streams.earliest().min(self.waiters.earliest());
-        callers.min(heartbeat).min(self.orphans_due)
+        callers.min(heartbeat).min(self.orphans_due).min(repeats)
     }
 
     /// Whether bytes wait for the link.
@@ -545,10 +584,21 @@ impl<S: Default> Connection<S> {
             && self.output.is_empty()
             && self.waiters.is_empty()
             && !self.streams.any_pending()
+            && !self.awaits_repeats()
+    }
+
+    /// Whether a caller whose request was refused as too early has not come again yet.
+    fn awaits_repeats(&self) -> bool {
+        let version = self.version;
+        self.repeats_until > Instant::ZERO
+            && self
+                .streams
+                .any_answered(|answer| is_refusal_of_early(version, answer))
     }
 
     /// Takes no new request until [`Connection::release`]; they may wait.
     pub const fn hold(&mut self) {
+        self.was_held = true;
         self.is_held = true;
     }
 
@@ -621,6 +671,17 @@ impl<S: Default> Connection<S> {
         }
         self.streams.available()
     }
+}
+
+/// The same for an answer that was not read yet.
+fn is_refusal_of_early(version: ProtocolVersion, answer: &Answer) -> bool {
+    if answer.opcode != Opcode::Error {
+        return false;
+    }
+    let mut reader = Reader::new(answer.body.as_slice());
+    let error = Extras::parse(answer.flags, &mut reader)
+        .and_then(|_extras| ServerError::parse(&Dialect::plain(version), &mut reader));
+    error.is_ok_and(|error| is_too_early(&Error::from_server(error)))
 }
 
 /// Whether a node refused a request because its login is not over yet.

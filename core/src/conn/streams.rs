@@ -173,6 +173,31 @@ impl<S> StreamIds<S> {
         }
     }
 
+    /// When the request on this id is given up, if one waits there.
+    pub fn give_up_at(&self, stream_id: u16) -> Option<Instant> {
+        match self.slots.get(usize::from(stream_id))?.state {
+            State::Waiting { give_up_at, .. } => Some(give_up_at),
+            _ => None,
+        }
+    }
+
+    /// The answer that the key's caller has not taken yet.
+    pub fn answered(&self, key: SlotKey) -> Option<&Answer> {
+        let slot = self.slots.get(usize::from(key.index))?;
+        match &slot.state {
+            State::Done(Ok(answer)) if slot.generation == key.generation => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Whether an answer of this kind has not been taken yet. Looks at all slots.
+    pub fn any_answered(&self, is_meant: impl Fn(&Answer) -> bool) -> bool {
+        self.slots.iter().any(|slot| match &slot.state {
+            State::Done(Ok(answer)) => is_meant(answer),
+            _ => false,
+        })
+    }
+
     /// Whether the key's request still waits for its answer.
     pub fn is_pending(&self, key: SlotKey) -> bool {
         self.slots.get(usize::from(key.index)).is_some_and(|slot| {

@@ -14,7 +14,7 @@ use super::outgoing::{Body, Content, Outgoing};
 use super::rows::{Decoded, QueryResult, RequestInfo};
 use crate::cluster::prepared::ResultShape;
 use crate::conn::extensions::Agreed;
-use crate::conn::{Answer, check_request_len, is_too_early};
+use crate::conn::{Answer, check_request_len};
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{NodeIdx, Plan, ShardIdx, TableRef, Target, View, plan};
@@ -133,7 +133,6 @@ impl Outgoing<'_> {
         wait: bool,
     ) -> Result<Tried, Error> {
         let (mut same_target_retries, mut prepared_again) = (0, 0_usize);
-        let (mut wait, mut may_be_early) = (wait, cell.is_early());
         loop {
             let body = Body::new(self);
             let exchange =
@@ -155,11 +154,6 @@ impl Outgoing<'_> {
                 }
                 Exchanged::Answer(answer) => server_error(&answer, cell.agreed()),
             };
-            if may_be_early && is_too_early(&error) && self.has_time() {
-                // Once more, behind the end of the handshake.
-                (wait, may_be_early) = (true, false);
-                continue;
-            }
             let (made, was_sent) = (attempts.made, was_sent(&error));
             if was_sent {
                 attempts.count();

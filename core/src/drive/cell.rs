@@ -251,6 +251,29 @@ impl Cell {
         joined.map_err(|(_waker, error)| error)
     }
 
+    /// Joins the queue again, if the request was refused as too early; see
+    /// [`Connection::wait_again`](crate::conn::Connection::wait_again).
+    pub(crate) fn wait_again(
+        &self,
+        key: SlotKey,
+        waker: &Waker,
+        give_up_at: Instant,
+    ) -> Result<Option<Ticket>, Error> {
+        assert_unlocked();
+        let (mut wakers, waker) = (Wakers::new(), waker.clone());
+        let joined = self.with(|locked| {
+            let tell = |caller: Caller| wakers.extend(caller);
+            let connection = &mut locked.connection;
+            let joined = connection.wait_again(key, Some(waker), give_up_at, tell);
+            if joined.is_some() {
+                wakers.extend(locked.task.take_waker_for_deadline(give_up_at));
+            }
+            joined
+        });
+        wakers.wake_all();
+        joined
+    }
+
     /// How it stands with a waiter; replaces its waker if it has changed.
     pub(crate) fn poll_turn(&self, ticket: Ticket, waker: &Waker) -> Result<Standby, Error> {
         let stale = self.with(|locked| {
@@ -459,7 +482,10 @@ fn look(
         .poll_answer(key, |caller| wakers.extend(caller))
     {
         Outcome::Pending(held) => keep(held).then_some(Standing::Pending),
-        Outcome::Done(outcome) => Some(Standing::Done(outcome)),
+        Outcome::Done(outcome) => {
+            wakers.extend(locked.waker_if_drained());
+            Some(Standing::Done(outcome))
+        }
         Outcome::Expired => Some(Standing::Expired),
     }
 }

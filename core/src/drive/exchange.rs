@@ -55,6 +55,9 @@ struct Course {
     give_up_at: Instant,
     aim: Aim,
     state: State,
+    /// It was sent beside the handshake, so it may be refused as too early: then it is sent once
+    /// more behind that.
+    may_be_early: bool,
 }
 
 enum State {
@@ -81,6 +84,7 @@ impl<B: FrameBody> Exchange<B> {
             give_up_at,
             aim: Aim::None,
             state: State::New { wait },
+            may_be_early: false,
         };
         Self { course, body }
     }
@@ -114,6 +118,19 @@ impl Course {
         )
     }
 
+    /// Whether it was refused as too early and waits for its second turn.
+    fn comes_again(&mut self, cx: &Context<'_>) -> Result<bool, Error> {
+        let State::Sent(key) = self.state else {
+            return Ok(false);
+        };
+        let ticket = self.cell.wait_again(key, cx.waker(), self.give_up_at)?;
+        if let Some(ticket) = ticket {
+            self.may_be_early = false;
+            self.state = State::Queued(ticket);
+        }
+        Ok(ticket.is_some())
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>, body: &dyn FrameBody) -> Poll<Exchanged> {
         match self.try_poll(cx, body) {
             Ok(poll) => poll,
@@ -130,9 +147,13 @@ impl Course {
         cx: &mut Context<'_>,
         body: &dyn FrameBody,
     ) -> Result<Poll<Exchanged>, Error> {
+        if self.may_be_early && self.comes_again(cx)? {
+            return Ok(Poll::Pending);
+        }
         match self.state {
             State::New { wait } => match self.submit(cx, None, body)? {
                 Submitted::Sent(key) => {
+                    self.may_be_early = self.cell.is_early();
                     self.state = State::Sent(key);
                     Ok(Poll::Pending)
                 }

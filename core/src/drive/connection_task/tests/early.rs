@@ -251,6 +251,8 @@ struct Whole {
     session: Session,
     driver: Driver<Scripted>,
     task: ConnectionTask<Scripted>,
+    /// The connection has ended.
+    is_over: bool,
 }
 
 impl Whole {
@@ -272,6 +274,7 @@ impl Whole {
             session,
             driver,
             task,
+            is_over: false,
         };
         // A node that does not take everything at once is met again, step by step.
         whole
@@ -299,7 +302,9 @@ impl Whole {
     fn turn(&mut self) {
         let cx = &mut Context::from_waker(Waker::noop());
         for _ in 0..4 {
-            let _ = Pin::new(&mut self.task).poll(cx);
+            if !self.is_over {
+                self.is_over = Pin::new(&mut self.task).poll(cx).is_ready();
+            }
             assert!(!matches!(self.driver.poll_next(cx), Poll::Ready(Some(_))));
         }
     }
@@ -361,6 +366,64 @@ fn what_was_refused_as_too_early_is_sent_again() {
             assert_eq!(error.kind(), ErrorKind::Server(ErrorCode::Protocol));
         }
     }
+}
+
+/// A session that is closed has accepted what it was asked before: that is sent again too, and the
+/// connection ends behind its answer.
+#[test]
+fn what_was_refused_as_too_early_is_sent_again_by_a_session_that_closes() {
+    // The answers in one go, one by one, and with the caller looking in between.
+    for (at_once, looks) in [(true, false), (false, false), (false, true)] {
+        let mut whole = Whole::start(None);
+        whole.sent();
+        let session = whole.session.clone();
+        let mut query = Box::pin(async move { session.query_unprepared("INSERT").await });
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(query.as_mut().poll(cx).is_pending());
+        whole.turn();
+        assert_eq!(whole.sent(), [(1, 7)]);
+        let session = whole.session.clone();
+        let mut close = Box::pin(async move { session.close().await });
+        assert!(close.as_mut().poll(cx).is_pending());
+        whole.turn();
+        if at_once {
+            whole.receive(&[error(1, PROTOCOL), success()].concat());
+        } else {
+            whole.receive(&error(1, PROTOCOL));
+            if looks {
+                assert!(query.as_mut().poll(cx).is_pending());
+                whole.turn();
+            }
+            whole.receive(&success());
+        }
+        assert!(!whole.is_over, "before the request came again");
+        assert!(query.as_mut().poll(cx).is_pending());
+        // Granted at once where the login is over already.
+        let _ = query.as_mut().poll(cx);
+        whole.turn();
+        assert_eq!(whole.sent(), [(1, 7)]);
+        assert!(!whole.is_over, "before it is answered");
+        whole.receive(&void(1));
+        let answered = query.as_mut().poll(cx);
+        assert!(matches!(answered, Poll::Ready(Ok(_))), "{answered:?}");
+        whole.turn();
+        assert!(whole.is_over);
+        assert!(close.as_mut().poll(cx).is_ready());
+    }
+}
+
+/// A caller that is not polled any more keeps a closing session no longer than its time limit.
+#[test]
+fn a_closing_session_waits_for_repeats_no_longer_than_their_time() {
+    let mut bench = Bench::at_login();
+    let cell = bench.cell();
+    let _key = bench.submit(&cell, Duration::from_secs(20), 4);
+    assert!(bench.run().is_pending());
+    cell.request_close(true);
+    bench.receive(&[error(1, PROTOCOL), success()].concat());
+    assert!(bench.run().is_pending());
+    assert!(bench.pass(Duration::from_secs(19)).is_pending());
+    assert!(bench.pass(Duration::from_secs(21)).is_ready());
 }
 
 /// The same for the keyspace, before which no request is sent.
