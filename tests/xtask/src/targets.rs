@@ -1,5 +1,6 @@
-//! Builds core for targets without an operating system. A host build cannot prove `no_std`: there `std` is always
-//! linked. These builds can, and two of the targets have no compare-and-swap either. On three of them recorded traces are replayed too.
+//! Builds core, and the gateway of the examples, for targets without an operating system. A host build cannot prove
+//! `no_std`: there `std` is always linked. These builds can, and two of the targets have no compare-and-swap either.
+//! On three of them recorded traces are replayed too.
 
 use crate::command::Outcome;
 use crate::context::Context;
@@ -31,6 +32,13 @@ pub(crate) fn run(context: &Context) -> Outcome {
             )
             .args(["--target", target])
             .run()?;
+        // The gateway has a board, not a page.
+        if target != "wasm32-unknown-unknown" {
+            let gateway = ["build", "--locked", "-p", "embassy-gateway", "--lib"];
+            let gateway = toolchain.cargo(context, gateway);
+            let gateway = gateway.args(["--no-default-features", "--features", "drive"]);
+            gateway.args(["--target", target]).run()?;
+        }
     }
     traces::run(context)
 }

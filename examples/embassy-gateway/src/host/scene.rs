@@ -1,0 +1,408 @@
+//! A board with its flash and sensors, a cluster, and the link between them.
+
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::convert::Infallible;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+
+use embassy_futures::select::{Either, Either3, select, select3};
+use messina_core::config::Config;
+use messina_core::drive::{Driver, Session, Timer, Transport, start};
+use messina_core::error::Error;
+use messina_core::target::Endpoint;
+use messina_core::time::{Instant, UnixMicros};
+use messina_sim::link::{Executor, Faults, RunError, SimTransport, Spawner, World};
+use messina_sim::node::Options;
+use rand_core::TryRng;
+use sequential_storage::cache::page_pointers::ArrayPagePointers;
+use sequential_storage::cache::page_states::ArrayPageStates;
+use sequential_storage::cache::{Cache, Uncached};
+
+use super::chip::{Chip, Cut};
+use super::model::{Fate, Model, Taken};
+use crate::flash::{FlashCounters, FlashStore, StoreLimits};
+use crate::gateway::{Gateway, GatewayCounters, GatewayOptions};
+use crate::inbox::{DropPolicy, Inbox};
+use crate::{DriveSink, Reading, TABLES, Time};
+
+/// A cluster of three nodes, and whatever is connected to it.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    world: World,
+    spawner: Spawner,
+    seed: u64,
+    model: Rc<RefCell<Model>>,
+}
+
+/// How the link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Link {
+    /// Nothing goes wrong.
+    Up,
+    /// Connections break at once, or are not made.
+    Down,
+    /// Connections break often, before or after the cluster has done what it was asked.
+    Flaky,
+}
+
+/// One board between power-on and power-off.
+#[derive(Clone, Copy, Debug)]
+pub struct Board {
+    /// When its power goes; else at the end.
+    pub cut: Option<Cut>,
+    /// When it learns the time of day by itself; else it must ask the cluster.
+    pub clock_after: Option<Duration>,
+    /// Readings that are taken, a few milliseconds apart, beginning at once.
+    pub readings: u32,
+    /// Whether it stays on until all is written. Else it goes off after the last reading.
+    pub drains: bool,
+}
+
+/// What a board has done.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle {
+    /// Its power went as the cut said.
+    pub was_cut: bool,
+    /// Writes and erasures of the flash.
+    pub operations: u64,
+    /// What was written to the cluster.
+    pub gateway: GatewayCounters,
+    /// What was put into flash.
+    pub store: FlashCounters,
+    /// Readings in flash at the end.
+    pub left: u32,
+}
+
+impl Scene {
+    /// Plays a scene on a new cluster, its tables made, on 1 December 2026.
+    pub fn play<F: Future<Output = R> + 'static, R: 'static>(
+        seed: u64,
+        scene: impl FnOnce(Self) -> F + 'static,
+    ) -> Result<R, RunError> {
+        let mut options = Options::uniform(3, 2);
+        options.seed = seed;
+        let world = World::new(options, Faults::NONE);
+        let mut executor = Executor::new(&world, seed);
+        let here = Self {
+            world,
+            spawner: executor.spawner(),
+            seed,
+            model: Rc::default(),
+        };
+        executor.run(BEGIN_MICROS + LIMIT_MICROS, async move {
+            here.sleep_until(BEGIN_MICROS).await;
+            let made = here.make_tables().await;
+            assert!(made.is_ok(), "the tables are made: {made:?}");
+            scene(here).await
+        })
+    }
+
+    /// Changes the link, now.
+    pub fn set_link(&self, link: Link) {
+        let mut faults = Faults::NONE;
+        match link {
+            Link::Up => {}
+            Link::Down => (faults.reset, faults.refuse) = (1000, 1000),
+            Link::Flaky => faults.reset = 120,
+        }
+        self.world.set_faults(faults);
+    }
+
+    /// Changes the link later.
+    pub fn set_link_after(&self, after: Duration, link: Link) {
+        let scene = self.clone();
+        self.spawner.spawn(async move {
+            scene.pause(after).await;
+            scene.set_link(link);
+        });
+    }
+
+    /// Time passes.
+    pub async fn pause(&self, pause: Duration) {
+        let pause = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+        self.sleep_until(self.world.now().saturating_add(pause))
+            .await;
+    }
+
+    /// The cluster and its network.
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// What the table must hold by now.
+    pub fn model(&self) -> Model {
+        self.model.borrow().clone()
+    }
+
+    /// Compares the tables with the model. Returns the number of rows, or what differs.
+    pub async fn compare(&self) -> Result<usize, alloc::string::String> {
+        let session = self.connect(core::future::pending());
+        let outcome = match session.ready().await {
+            Ok(()) => self.model().compare(&session).await,
+            Err(error) => Err(alloc::format!("the tables cannot be read: {error}")),
+        };
+        session.close().await;
+        outcome
+    }
+
+    /// Runs a board on this flash from power-on to power-off.
+    pub async fn power_cycle(&self, chip: &Chip, board: Board) -> Cycle {
+        let flash = chip.power_on(board.cut);
+        let time = SimTime::new(&self.world, board.clock_after);
+        let inbox = Inbox::<INBOX>::new(DropPolicy::Newest);
+        let cache = Cache::new(
+            ArrayPageStates::<PAGES_MAX>::new(),
+            ArrayPagePointers::<PAGES_MAX>::new(),
+            Uncached,
+        );
+        let opened = {
+            let open = FlashStore::open(flash, chip.range(), cache, StoreLimits::default());
+            select(chip.off(), open).await
+        };
+        let store = match opened {
+            Either::First(()) => return Cycle::cut_while_opening(chip),
+            Either::Second(store) => store,
+        };
+        let store = match store {
+            Ok(store) => store,
+            Err(error) => panic!("the store opens after any cut: {error}"),
+        };
+        let seed = u32::try_from(self.world.now() % 0xffff).unwrap_or(1);
+        let mut options = GatewayOptions::new(seed);
+        options.batch.count = 4;
+        options.retry_min = Duration::from_millis(100);
+        let mut gateway = Gateway::new(&inbox, store, time.clone(), options);
+        let taken = self.model.borrow().taken.len();
+        let is_done = Cell::new(false);
+        let ended = {
+            let work = pin!(self.work(&mut gateway, chip, &is_done));
+            let measure = async {
+                self.measure(&inbox, &time, board.readings).await;
+                is_done.set(true);
+                // The last of them find their way to flash.
+                self.pause(Duration::from_millis(5)).await;
+                if board.drains {
+                    core::future::pending::<()>().await;
+                }
+            };
+            select3(chip.off(), work, pin!(measure)).await
+        };
+        let was_cut = matches!(ended, Either3::First(()));
+        assert_eq!(inbox.counters().refused, 0, "the inbox is large enough");
+        assert_eq!(
+            gateway.store_counters().dropped,
+            0,
+            "the flash is large enough"
+        );
+        let stored = usize::try_from(gateway.store_counters().stored).unwrap_or(usize::MAX);
+        for (at, taken) in self.model.borrow_mut().taken[taken..]
+            .iter_mut()
+            .enumerate()
+        {
+            taken.fate = match at {
+                at if at < stored => Fate::Kept,
+                at if at == stored && was_cut => Fate::Open,
+                _ => Fate::Lost,
+            };
+        }
+        chip.power_off();
+        Cycle {
+            was_cut,
+            operations: chip.operations(),
+            gateway: gateway.counters(),
+            store: gateway.store_counters(),
+            left: gateway.store().len(),
+        }
+    }
+
+    /// Writes until all readings are taken and written, through as many sessions as it takes.
+    async fn work<C: sequential_storage::cache::CacheImpl<()>>(
+        &self,
+        gateway: &mut Gateway<'_, super::Flash, C, SimTime, INBOX>,
+        chip: &Chip,
+        is_done: &Cell<bool>,
+    ) {
+        while !is_done.get() || !gateway.is_empty() {
+            let mut sink = DriveSink::new(self.connect(chip.off()), 1);
+            loop {
+                if let Err(error) = gateway.drain(&mut sink).await {
+                    panic!("the flash works: {error}");
+                }
+                if !gateway.is_empty() || is_done.get() {
+                    break;
+                }
+                self.pause(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    /// Takes readings as an interrupt would.
+    async fn measure(&self, inbox: &Inbox<INBOX>, time: &SimTime, readings: u32) {
+        for count in 0..readings {
+            let number = self.model.borrow().taken.len();
+            let taken = Taken {
+                at: i64::try_from(self.world.now()).unwrap_or(i64::MAX),
+                sensor: i32::try_from(number % 3).unwrap_or(0),
+                celsius: 20.0 + f64::from(u32::try_from(number).unwrap_or(u32::MAX)) / 64.0,
+                fate: Fate::Lost,
+            };
+            self.model.borrow_mut().taken.push(taken);
+            let reading = Reading {
+                sensor: taken.sensor,
+                celsius: taken.celsius,
+            };
+            let _ = inbox.try_enqueue(time.now(), &reading.to_payload());
+            // Two at a time now and then.
+            if count % 4 != 3 {
+                self.pause(Duration::from_millis(7)).await;
+            }
+        }
+    }
+
+    /// Starts a session, which runs until `off` or its own end.
+    fn connect(&self, off: impl Future<Output = ()> + 'static) -> Session {
+        let options = self.world.with_cluster(|cluster| cluster.options().clone());
+        let mut config = Config::mcu();
+        config.contact_points = (0..options.nodes.len())
+            .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
+            .collect();
+        let mut seed = Seed(self.seed ^ self.world.now());
+        let (session, driver) = match start(config, SimTransport::new(&self.world), &mut seed) {
+            Ok(started) => started,
+            Err(error) => panic!("the configuration is right: {error}"),
+        };
+        let spawner = self.spawner.clone();
+        self.spawner.spawn(async move {
+            select(off, drive(driver, spawner)).await;
+        });
+        session
+    }
+
+    async fn make_tables(&self) -> Result<(), Error> {
+        let session = self.connect(core::future::pending());
+        session.ready().await?;
+        for text in TABLES {
+            session.query(text, ()).await?;
+        }
+        session.close().await;
+        Ok(())
+    }
+
+    async fn sleep_until(&self, micros: u64) {
+        let mut timer = SimTransport::new(&self.world).timer();
+        timer.arm(Some(Instant::from_micros(micros)));
+        poll_fn(|cx| timer.poll_fired(cx)).await;
+    }
+}
+
+impl Cycle {
+    fn cut_while_opening(chip: &Chip) -> Self {
+        Self {
+            was_cut: true,
+            operations: chip.operations(),
+            gateway: GatewayCounters::default(),
+            store: FlashCounters::default(),
+            left: 0,
+        }
+    }
+}
+
+async fn drive(mut driver: Driver<SimTransport>, spawner: Spawner) {
+    poll_fn(|cx| {
+        loop {
+            match driver.poll_next(cx) {
+                Poll::Ready(Some(connection)) => spawner.spawn(connection),
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+}
+
+/// The time of a board: it counts from its boot, and learns the time of day later.
+#[derive(Clone)]
+pub struct SimTime {
+    world: World,
+    booted_at: u64,
+    clock_at: Option<u64>,
+}
+
+impl SimTime {
+    fn new(world: &World, clock_after: Option<Duration>) -> Self {
+        let booted_at = world.now();
+        let after = clock_after.map(|after| u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+        Self {
+            world: world.clone(),
+            booted_at,
+            clock_at: after.map(|after| booted_at.saturating_add(after)),
+        }
+    }
+}
+
+impl fmt::Debug for SimTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimTime").field("now", &self.now()).finish()
+    }
+}
+
+impl Time for SimTime {
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.world.now() - self.booted_at)
+    }
+
+    fn wall_clock(&self) -> Option<UnixMicros> {
+        let now = self.world.now();
+        let is_known = self.clock_at.is_some_and(|at| at <= now);
+        is_known.then(|| UnixMicros(i64::try_from(now).unwrap_or(i64::MAX)))
+    }
+
+    async fn sleep_until(&mut self, at: Instant) {
+        let mut timer = SimTransport::new(&self.world).timer();
+        let at = at.as_micros().saturating_add(self.booted_at);
+        timer.arm(Some(Instant::from_micros(at)));
+        poll_fn(|cx| timer.poll_fired(cx)).await;
+    }
+}
+
+/// Hands a seed to the driver.
+struct Seed(u64);
+
+impl TryRng for Seed {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.try_next_u64().map(|word| (word >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Ok(word ^ (word >> 27))
+    }
+
+    fn try_fill_bytes(&mut self, into: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in into.chunks_mut(8) {
+            let word = self.try_next_u64()?.to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// Readings that wait in RAM at most.
+const INBOX: usize = 64;
+
+/// Pages of the largest chip.
+const PAGES_MAX: usize = 64;
+
+/// 2026-12-01T00:00:00Z.
+const BEGIN_MICROS: u64 = 1_796_083_200_000_000;
+
+/// No scene lasts longer.
+const LIMIT_MICROS: u64 = 3_600_000_000;
