@@ -2,12 +2,16 @@
 //! traps of embassy-net that it promises to own: two stacks on a cable in memory, real time.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "tls/authority.rs"]
+mod authority;
 #[path = "embassy/cable.rs"]
 mod cable;
 #[path = "embassy/relay.rs"]
 mod relay;
 #[path = "embassy/session.rs"]
 mod session;
+#[path = "embassy/tls.rs"]
+mod tls;
 
 use core::future::poll_fn;
 use core::net::{IpAddr, SocketAddr};

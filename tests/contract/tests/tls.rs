@@ -1,9 +1,11 @@
 //! The link contract over TLS, and everything that a handshake can meet.
 
+#[path = "tls/authority.rs"]
+mod authority;
+
 use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::sync::Arc;
 
 use bytes::BytesMut;
 use messina_core::drive::{Clock, Endpoint, Link, Security, Target, Transport};
@@ -11,98 +13,14 @@ use messina_core::error::{ConfigProblem, ErrorKind, LinkError, LinkErrorKind, Tl
 use messina_core::testing::link_contract;
 use messina_core::time::Instant;
 use messina_tokio::{TlsOptions, TokioTransport};
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    date_time_ymd,
-};
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
-/// An authority of a test.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-    der: CertificateDer<'static>,
-}
+use authority::Authority;
 
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        Self {
-            pem: certificate.pem(),
-            der: certificate.der().clone(),
-            issuer: Issuer::new(params, key),
-        }
-    }
-
-    fn sign(
-        &self,
-        names: &[&str],
-        change: impl FnOnce(&mut CertificateParams),
-    ) -> (rcgen::Certificate, KeyPair) {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params
-            .extended_key_usages
-            .push(ExtendedKeyUsagePurpose::ServerAuth);
-        change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap(), key)
-    }
-
-    /// A server that sends everything back, with a certificate for these names.
-    async fn echo(
-        &self,
-        names: &[&str],
-        change: impl FnOnce(&mut CertificateParams),
-        wants_client: bool,
-    ) -> SocketAddr {
-        let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .unwrap();
-        let builder = if wants_client {
-            let mut roots = RootCertStore::empty();
-            roots.add(self.der.clone()).unwrap();
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.unwrap())
-        } else {
-            builder.with_no_client_auth()
-        };
-        let (certificate, key) = self.sign(names, change);
-        let chain = vec![certificate.der().clone()];
-        let config = builder.with_single_cert(chain, key.into()).unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
-                tokio::spawn(async move {
-                    let Ok(client) = acceptor.accept(client).await else {
-                        return;
-                    };
-                    let (mut read, mut write) = tokio::io::split(client);
-                    let _ = tokio::io::copy(&mut read, &mut write).await;
-                    let _ = write.shutdown().await;
-                });
-            }
-        });
-        address
-    }
-
-    fn trusted(&self) -> TlsOptions {
-        TlsOptions::with_ca_pem(&self.pem).unwrap()
-    }
+fn trusted(authority: &Authority) -> TlsOptions {
+    TlsOptions::with_ca_pem(&authority.pem).unwrap()
 }
 
 fn same(_: &mut CertificateParams) {}
@@ -124,7 +42,7 @@ async fn connect(
 async fn tls_keeps_the_contract_of_links() {
     let authority = Authority::new();
     let server = authority.echo(&["127.0.0.1"], same, false).await;
-    let link = connect(authority.trusted(), target(server)).await.unwrap();
+    let link = connect(trusted(&authority), target(server)).await.unwrap();
     assert!(link.source_port().is_some());
     link_contract(link).await.unwrap();
 }
@@ -191,11 +109,11 @@ async fn certificates_are_verified() {
             Some(TlsFailure::BadCertificate),
         ),
     ];
-    for (at, (names, change, trusted, asked, expected)) in cases.into_iter().enumerate() {
+    for (at, (names, change, trusted_authority, asked, expected)) in cases.into_iter().enumerate() {
         let server = authority.echo(&[names], change, false).await;
         let mut target = target(server);
         target.server_name = asked.map(Into::into);
-        let connected = connect(trusted.trusted(), target.clone()).await;
+        let connected = connect(trusted(trusted_authority), target.clone()).await;
         assert_eq!(
             connected.err().map(|error| error.tls_failure()),
             expected.map(Some),
@@ -220,14 +138,14 @@ async fn what_does_not_speak_tls_is_told_apart() {
         client.shutdown().await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
     });
-    let error = connect(Authority::new().trusted(), target(plain)).await;
+    let error = connect(trusted(&Authority::new()), target(plain)).await;
     assert_eq!(error.unwrap_err(), LinkError::tls(TlsFailure::NotTls));
 }
 
 #[tokio::test]
 async fn a_silent_peer_is_given_up_at_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let transport = TokioTransport::with_tls(Authority::new().trusted()).unwrap();
+    let transport = TokioTransport::with_tls(trusted(&Authority::new())).unwrap();
     let wait = Duration::from_millis(50);
     let deadline = transport.clock().now().saturating_add(wait);
     let endpoint = Endpoint::Addr(listener.local_addr().unwrap());
@@ -245,15 +163,14 @@ async fn a_server_may_want_a_certificate_of_ours() {
     let (certificate, key) = authority.sign(&["client"], |params| {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     });
-    let known = authority
-        .trusted()
+    let known = trusted(&authority)
         .client_certificate_pem(certificate.pem(), key.serialize_pem())
         .unwrap();
     let link = connect(known, target(server)).await.unwrap();
     link_contract(link).await.unwrap();
 
     // In TLS 1.3 the refusal comes with the first read.
-    let mut link = connect(authority.trusted(), target(server)).await.unwrap();
+    let mut link = connect(trusted(&authority), target(server)).await.unwrap();
     let mut bytes = BytesMut::with_capacity(16);
     let read = poll_fn(|cx| link.poll_read(cx, &mut bytes)).await;
     assert_eq!(read, Err(LinkError::tls(TlsFailure::RefusedByPeer)));
@@ -268,7 +185,7 @@ fn useless_certificates_are_refused_at_once() {
     let other_key = KeyPair::generate().unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let with = |chain: &str, key: &str| {
-        let options = authority.trusted().client_certificate_pem(chain, key)?;
+        let options = trusted(&authority).client_certificate_pem(chain, key)?;
         TokioTransport::with_tls(options)
     };
     let (certificate, key) = (certificate.pem(), key.serialize_pem());
@@ -294,9 +211,7 @@ fn useless_certificates_are_refused_at_once() {
     }
     let options = format!(
         "{:?}",
-        authority
-            .trusted()
-            .client_certificate_pem(&certificate, &key)
+        trusted(&authority).client_certificate_pem(&certificate, &key)
     );
     assert!(!options.contains("PRIVATE"), "{options}");
 }

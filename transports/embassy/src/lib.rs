@@ -57,6 +57,8 @@ mod net;
 mod runner;
 mod steering;
 mod time;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod transport;
 
 pub use connecting::{EmbassyConnecting, EmbassyResolving};

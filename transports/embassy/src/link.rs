@@ -65,25 +65,21 @@ impl<'d> EmbassyLink<'d> {
         self.stage = Stage::Failed(error);
         error
     }
-}
 
-impl Link for EmbassyLink<'_> {
-    fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut BytesMut,
-    ) -> Poll<Result<usize, LinkError>> {
+    /// How reading has ended, if it has.
+    const fn end(&self) -> Option<Result<(), LinkError>> {
         match self.stage {
-            Stage::Open | Stage::Closing(_) => {}
-            Stage::Closed => return Poll::Ready(Ok(0)),
-            Stage::Failed(error) => return Poll::Ready(Err(error)),
+            Stage::Open | Stage::Closing(_) => None,
+            Stage::Closed => Some(Ok(())),
+            Stage::Failed(error) => Some(Err(error)),
         }
-        let spare = into.capacity().saturating_sub(into.len());
-        if spare == 0 {
-            // Against the contract; zero bytes read would look like the end.
-            return Poll::Ready(Err(LinkError::new(LinkErrorKind::Other)));
-        }
-        match self.socket.poll_read(cx, into, spare) {
+    }
+
+    fn heard(
+        &mut self,
+        read: Poll<Result<usize, ConnectionLost>>,
+    ) -> Poll<Result<usize, LinkError>> {
+        match read {
             Poll::Ready(Ok(len)) => {
                 self.last_heard = Instant::now();
                 Poll::Ready(Ok(len))
@@ -96,6 +92,41 @@ impl Link for EmbassyLink<'_> {
             }
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Reads into memory of a fixed size.
+    #[cfg(feature = "tls")]
+    pub(crate) fn poll_read_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<usize, LinkError>> {
+        match self.end() {
+            Some(end) => Poll::Ready(end.map(|()| 0)),
+            None => {
+                let read = self.socket.poll_read_slice(cx, into);
+                self.heard(read)
+            }
+        }
+    }
+}
+
+impl Link for EmbassyLink<'_> {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut BytesMut,
+    ) -> Poll<Result<usize, LinkError>> {
+        if let Some(end) = self.end() {
+            return Poll::Ready(end.map(|()| 0));
+        }
+        let spare = into.capacity().saturating_sub(into.len());
+        if spare == 0 {
+            // Against the contract; zero bytes read would look like the end.
+            return Poll::Ready(Err(LinkError::new(LinkErrorKind::Other)));
+        }
+        let read = self.socket.poll_read(cx, into, spare);
+        self.heard(read)
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, LinkError>> {

@@ -403,6 +403,19 @@ impl<'d> PooledSocket<'d> {
         pin!(socket.read(&mut [0])).poll(cx).map_err(lost)
     }
 
+    /// The same into memory of a fixed size.
+    #[cfg(feature = "tls")]
+    pub(crate) fn poll_read_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<usize, ConnectionLost>> {
+        match &mut self.socket {
+            Some(socket) => pin!(socket.read(into)).poll(cx).map_err(lost),
+            None => Poll::Ready(Err(ConnectionLost)),
+        }
+    }
+
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
