@@ -33,11 +33,16 @@ async fn show(scene: Scene) -> bool {
     println!("boot  link                         taken  to flash  written  batches  again  left");
     for (number, (link, board)) in (1..).zip(boots()) {
         scene.set_link(link);
+        if link == Link::Flaky {
+            scene.set_link(Link::Up);
+            scene.flap(Duration::from_secs(2), 4);
+        }
         let before = scene.model().taken.len();
         let cycle = scene.power_cycle(&chip, board).await;
         let taken = scene.model().taken.len() - before;
         print_cycle(number, link, taken, &cycle);
-        scene.pause(Duration::from_secs(2)).await;
+        // Longer than any change of the link that is still to come.
+        scene.pause(Duration::from_secs(20)).await;
     }
     let model = scene.model();
     let stats = chip.stats();
@@ -72,12 +77,7 @@ async fn show(scene: Scene) -> bool {
 /// What happens to the board: how its link is, how much it measures, when its power goes.
 fn boots() -> [(Link, Board); 6] {
     let cut = |operation, tear| Some(Cut { operation, tear });
-    let board = Board {
-        cut: None,
-        clock_after: Some(Duration::ZERO),
-        readings: 40,
-        drains: true,
-    };
+    let board = Board::new(40);
     let clockless = Board {
         clock_after: None,
         ..board
@@ -109,8 +109,9 @@ fn boots() -> [(Link, Board); 6] {
         (
             Link::Flaky,
             Board {
-                cut: cut(170, Tear::All),
-                readings: 80,
+                cut: cut(380, Tear::All),
+                readings: 160,
+                every: Duration::from_millis(150),
                 ..board
             },
         ),

@@ -42,4 +42,17 @@ impl SinkError {
         is_refused: true,
         ..Self::TRANSIENT
     };
+
+    /// Readings that were not written, for their session is over.
+    pub const OVER: Self = Self {
+        is_over: true,
+        ..Self::TRANSIENT
+    };
+
+    /// The same, for readings that may have been written all the same.
+    #[must_use]
+    pub const fn uncertain(mut self) -> Self {
+        self.may_have_been_applied = true;
+        self
+    }
 }

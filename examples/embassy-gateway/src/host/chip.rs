@@ -96,6 +96,14 @@ impl Chip {
         }
     }
 
+    /// Another chip with the same content, and nothing done to it.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let copy = Self::new(0);
+        copy.inner.borrow_mut().bytes = self.inner.borrow().bytes.clone();
+        copy
+    }
+
     /// The power comes on, to go as `cut` says. Handles of before are dead.
     pub fn power_on(&self, cut: Option<Cut>) -> Flash {
         let mut inner = self.inner.borrow_mut();

@@ -1,6 +1,8 @@
 //! A board with its flash and sensors, a cluster, and the link between them.
 
+use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use core::cell::{Cell, RefCell};
 use core::convert::Infallible;
 use core::fmt;
@@ -36,6 +38,8 @@ pub struct Scene {
     spawner: Spawner,
     seed: u64,
     model: Rc<RefCell<Model>>,
+    /// Reads the tables; made when it is first needed.
+    reader: Rc<RefCell<Option<Session>>>,
 }
 
 /// How the link is.
@@ -57,8 +61,10 @@ pub struct Board {
     pub cut: Option<Cut>,
     /// When it learns the time of day by itself; else it must ask the cluster.
     pub clock_after: Option<Duration>,
-    /// Readings that are taken, a few milliseconds apart, beginning at once.
+    /// Readings that are taken, beginning at once.
     pub readings: u32,
+    /// The time between two of them; every fourth comes with the one before.
+    pub every: Duration,
     /// Whether it stays on until all is written. Else it goes off after the last reading.
     pub drains: bool,
 }
@@ -93,6 +99,7 @@ impl Scene {
             spawner: executor.spawner(),
             seed,
             model: Rc::default(),
+            reader: Rc::default(),
         };
         executor.run(BEGIN_MICROS + LIMIT_MICROS, async move {
             here.sleep_until(BEGIN_MICROS).await;
@@ -108,7 +115,7 @@ impl Scene {
         match link {
             Link::Up => {}
             Link::Down => (faults.reset, faults.refuse) = (1000, 1000),
-            Link::Flaky => faults.reset = 120,
+            Link::Flaky => faults.reset = 250,
         }
         self.world.set_faults(faults);
     }
@@ -120,6 +127,14 @@ impl Scene {
             scene.pause(after).await;
             scene.set_link(link);
         });
+    }
+
+    /// The link goes and comes a number of times, ends up as it is now, and stays so.
+    pub fn flap(&self, period: Duration, times: u32) {
+        for time in 0..times {
+            self.set_link_after(period * (2 * time + 1), Link::Down);
+            self.set_link_after(period * (2 * time + 2), Link::Up);
+        }
     }
 
     /// Time passes.
@@ -139,15 +154,41 @@ impl Scene {
         self.model.borrow().clone()
     }
 
-    /// Compares the tables with the model. Returns the number of rows, or what differs.
-    pub async fn compare(&self) -> Result<usize, alloc::string::String> {
-        let session = self.connect(core::future::pending());
-        let outcome = match session.ready().await {
-            Ok(()) => self.model().compare(&session).await,
-            Err(error) => Err(alloc::format!("the tables cannot be read: {error}")),
-        };
-        session.close().await;
-        outcome
+    /// Compares the tables with the model. Returns the number of rows, or what differs. The link
+    /// must be up.
+    pub async fn compare(&self) -> Result<usize, String> {
+        let session = self.reader().await;
+        let session = session.map_err(|error| format!("the tables cannot be read: {error}"))?;
+        self.model().compare(&session).await
+    }
+
+    /// Begins anew, with empty tables and an empty model. The link must be up.
+    pub async fn clear(&self) -> Result<(), Error> {
+        let session = self.reader().await?;
+        for text in ["TRUNCATE plant.history", "TRUNCATE plant.latest"] {
+            session.query(text, ()).await?;
+        }
+        self.model.borrow_mut().taken.clear();
+        Ok(())
+    }
+
+    /// A session that works; its connections may have been lost with the link.
+    async fn reader(&self) -> Result<Session, Error> {
+        let kept = self.reader.borrow().clone();
+        let session = kept.unwrap_or_else(|| self.connect(core::future::pending()));
+        *self.reader.borrow_mut() = Some(session.clone());
+        session.ready().await?;
+        for _ in 0..60 {
+            if session
+                .query("SELECT key FROM system.local", ())
+                .await
+                .is_ok()
+            {
+                break;
+            }
+            self.pause(Duration::from_secs(1)).await;
+        }
+        Ok(session)
     }
 
     /// Runs a board on this flash from power-on to power-off.
@@ -182,7 +223,7 @@ impl Scene {
         let ended = {
             let work = pin!(self.work(&mut gateway, chip, &is_done));
             let measure = async {
-                self.measure(&inbox, &time, board.readings).await;
+                self.measure(&inbox, &time, board).await;
                 is_done.set(true);
                 // The last of them find their way to flash.
                 self.pause(Duration::from_millis(5)).await;
@@ -242,8 +283,8 @@ impl Scene {
     }
 
     /// Takes readings as an interrupt would.
-    async fn measure(&self, inbox: &Inbox<INBOX>, time: &SimTime, readings: u32) {
-        for count in 0..readings {
+    async fn measure(&self, inbox: &Inbox<INBOX>, time: &SimTime, board: Board) {
+        for count in 0..board.readings {
             let number = self.model.borrow().taken.len();
             let taken = Taken {
                 at: i64::try_from(self.world.now()).unwrap_or(i64::MAX),
@@ -257,9 +298,8 @@ impl Scene {
                 celsius: taken.celsius,
             };
             let _ = inbox.try_enqueue(time.now(), &reading.to_payload());
-            // Two at a time now and then.
             if count % 4 != 3 {
-                self.pause(Duration::from_millis(7)).await;
+                self.pause(board.every).await;
             }
         }
     }
@@ -297,6 +337,19 @@ impl Scene {
         let mut timer = SimTransport::new(&self.world).timer();
         timer.arm(Some(Instant::from_micros(micros)));
         poll_fn(|cx| timer.poll_fired(cx)).await;
+    }
+}
+
+impl Board {
+    /// One that knows the time and measures every 7 ms until its readings are written.
+    pub const fn new(readings: u32) -> Self {
+        Self {
+            cut: None,
+            clock_after: Some(Duration::ZERO),
+            readings,
+            every: Duration::from_millis(7),
+            drains: true,
+        }
     }
 }
 
@@ -405,4 +458,4 @@ const PAGES_MAX: usize = 64;
 const BEGIN_MICROS: u64 = 1_796_083_200_000_000;
 
 /// No scene lasts longer.
-const LIMIT_MICROS: u64 = 3_600_000_000;
+const LIMIT_MICROS: u64 = 100 * 3_600_000_000;
