@@ -119,7 +119,7 @@ impl Machine {
     fn handle_event(&mut self, body: &[u8]) {
         let was_due = self.plane.is_due();
         let changed = self.plane.handle_event(body);
-        if let Ok(Changed::Status(member, true)) = changed {
+        if let Changed::Status(member, true) = changed {
             self.end_rest(member);
         }
         // Nodes tell of each other before they know it themselves. The schema does not wait.

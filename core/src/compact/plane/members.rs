@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::routing::{Policy, ShardMap};
 
 /// A node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Member {
     host_id: Uuid,
     address: Option<IpAddr>,
@@ -31,10 +31,11 @@ pub struct Member {
 }
 
 /// How far a node is, nearest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Distance {
     Rack,
     Dc,
+    #[default]
     Remote,
 }
 
@@ -230,38 +231,35 @@ impl Plane {
             return None;
         };
         let names_max = members_max.saturating_mul(2);
-        let mut member = Member {
-            host_id: row.host_id,
-            address: row.address,
-            broadcast: row.broadcast,
-            dc: cluster.intern(row.dc, names_max),
-            rack: cluster.intern(row.rack, names_max),
-            sharding: None,
-            contact: None,
-            distance: Distance::new(&self.policy, row.dc, row.rack),
-            is_present: true,
-            is_up: true,
-            is_enabled: true,
-            has_tokens: row.has_tokens,
-            is_seen: true,
-        };
-        match cluster.members.get_mut(place) {
-            None => cluster.members.push(member),
-            Some(before) => {
-                if known.is_some() {
-                    if before.is_seen && before.address <= member.address {
-                        return Some(number);
-                    }
-                    member.sharding = before.sharding;
-                    member.is_up = before.is_up;
-                    member.is_enabled = before.is_enabled;
-                    if member.address == before.address {
-                        member.contact = before.contact;
-                    }
-                }
-                *before = member;
-            }
+        let names = (
+            cluster.intern(row.dc, names_max),
+            cluster.intern(row.rack, names_max),
+        );
+        if place == cluster.members.len() {
+            cluster.members.push(Member::default());
         }
+        let member = cluster.members.get_mut(place)?;
+        if known.is_none() {
+            *member = Member {
+                is_up: true,
+                is_enabled: true,
+                ..Member::default()
+            };
+        }
+        if member.is_seen && member.address <= row.address {
+            return Some(number);
+        }
+        if member.address != row.address {
+            member.contact = None;
+        }
+        member.host_id = row.host_id;
+        member.address = row.address;
+        member.broadcast = row.broadcast;
+        (member.dc, member.rack) = names;
+        member.distance = Distance::new(&self.policy, row.dc, row.rack);
+        member.has_tokens = row.has_tokens;
+        member.is_present = true;
+        member.is_seen = true;
         Some(number)
     }
 

@@ -72,22 +72,16 @@ impl Route {
     }
 }
 
-/// A replica that may be contacted.
-#[derive(Clone, Copy)]
-struct Ranked {
-    member: u16,
-    shard: Option<ShardIdx>,
-    /// Replicas with the same class are equally good: whether there is no link, and the distance.
-    class: (bool, Distance),
-}
+/// A replica: a member, and the shard if the member has it.
+pub(super) type Place = (u16, Option<ShardIdx>);
 
 /// The replicas of a request as they are listed, and which of them leads.
 #[derive(Default)]
 pub(super) struct Located {
-    pub(super) replicas: heapless::Vec<(u16, Option<ShardIdx>), REPLICAS_MAX>,
-    leader: Option<(u16, Option<ShardIdx>)>,
-    /// Set if the list is sorted by host id: a number that differs from tablet to tablet.
-    rotation: Option<u64>,
+    pub(super) replicas: heapless::Vec<Place, REPLICAS_MAX>,
+    leader: Option<Place>,
+    /// Where a list sorted by host id begins if it is to differ from tablet to tablet.
+    rotation: usize,
 }
 
 impl Plane {
@@ -99,41 +93,40 @@ impl Plane {
         if located.replicas.is_empty() && route.token.is_some() {
             self.degraded.set(self.degraded.get().wrapping_add(1));
         }
+        if !(route.is_lwt && policy.rotate_lwt) {
+            located.rotation = 0;
+        }
         let is_serial = matches!(
             route.consistency,
             Consistency::Serial | Consistency::LocalSerial
         );
         let is_ordered = route.is_lwt || is_serial || !policy.shuffle;
-        if route.is_lwt && policy.rotate_lwt {
-            located.rotate();
-        }
         // Where chance must not decide, the token does: clients differ, but each is steady.
         let entropy = match route.token {
             Some(token) if is_ordered => mix(token.value().cast_unsigned()),
             None if is_ordered => 0,
             _ => entropy,
         };
-        let leader = located.leader.filter(|&(member, _)| {
-            let reach = self
-                .member(member)
-                .and_then(|member| member.reach(policy.dc_failover));
-            let wants = policy.tablet_leader && route.needs_leader();
-            wants && reach.is_some() && load(member, None).is_some()
-        });
+        let wants_leader = policy.tablet_leader && route.needs_leader();
+        let leader = located.leader.filter(|_| wants_leader);
         let stays = route.is_dc_local() && !policy.dc_failover_at_local_levels;
         let mut planning = Planning {
             plane: self,
             load,
-            remote_allowed: policy.dc_failover && !stays,
-            tour: Tour::new(self.members().len(), entropy),
+            remote_allowed: policy.dc_failover,
+            is_ordered,
+            draw: Draw::new(entropy),
             replicas: heapless::Vec::new(),
             plan: Plan::new(),
         };
-        planning.rank(&located, is_ordered, entropy);
-        planning.fill(leader);
-        if !is_ordered {
-            planning.choose_of_two_strangers();
+        if let Some(leader) = leader
+            && planning.class(leader.0).is_some_and(|class| class < CUT)
+        {
+            planning.push(leader, Reason::Leader);
         }
+        planning.remote_allowed &= !stays;
+        planning.rank(&located);
+        planning.fill();
         planning.plan
     }
 
@@ -149,141 +142,171 @@ impl Plane {
             return located;
         };
         let kind = self.keyspace_of(table).map(|keyspace| keyspace.kind);
-        let is_led = tablet.has_version && kind == Some(KeyspaceKind::StrongTablets);
-        let mut is_first = true;
+        let mut is_led = tablet.has_version && kind == Some(KeyspaceKind::StrongTablets);
         for replica in tablet.replicas() {
             if let Some(member) = self.member(replica.node) {
                 // A shard that the node does not have is none.
                 let shard = member.sharding().and_then(|map| map.check(replica.shard));
-                let resolved = (replica.node, shard);
-                if is_first && is_led {
-                    located.leader = Some(resolved);
+                let place = (replica.node, shard);
+                if is_led {
+                    located.leader = Some(place);
                 }
                 // The capacities are the same.
-                let _fits = located.replicas.push(resolved);
+                let _fits = located.replicas.push(place);
             }
-            is_first = false;
+            is_led = false;
         }
-        located.rotation = tablet.has_version.then(|| mix(tablet.last.cast_unsigned()));
+        if tablet.has_version {
+            let drawn = mix(tablet.last.cast_unsigned());
+            located.rotation = remainder(drawn, located.replicas.len());
+        }
         located
     }
 }
 
-impl Located {
-    /// Starts the list at a replica that depends on the tablet.
-    fn rotate(&mut self) {
-        if let Some(rotation) = self.rotation {
-            let start = rotation
-                .checked_rem(self.replicas.len() as u64)
-                .unwrap_or(0);
-            self.replicas
-                .rotate_left(usize::try_from(start).unwrap_or(0));
-        }
-    }
+/// A replica that may be contacted, and its class.
+#[derive(Clone, Copy)]
+struct Ranked {
+    place: Place,
+    class: u8,
 }
+
+/// Members with the same class are equally good: their distance, and this more without a link.
+const CUT: u8 = 4;
 
 /// A plan in the making.
 struct Planning<'a> {
     plane: &'a Plane,
     load: &'a LoadOf<'a>,
     remote_allowed: bool,
-    tour: Tour,
+    /// Chance must not decide, nor load.
+    is_ordered: bool,
+    draw: Draw,
     /// In the order of the base plan.
     replicas: heapless::Vec<Ranked, REPLICAS_MAX>,
     plan: Plan,
 }
 
 impl Planning<'_> {
-    fn is_linked(&self, member: u16) -> bool {
-        (self.load)(member, None).is_some()
+    /// How good a member is; nothing if the policy would not contact it.
+    fn class(&self, member: u16) -> Option<u8> {
+        let distance = self.plane.member(member)?.reach(self.remote_allowed)?;
+        let cut = if (self.load)(member, None).is_some() {
+            0
+        } else {
+            CUT
+        };
+        Some(distance as u8 | cut)
     }
 
     fn is_replica(&self, member: u16) -> bool {
-        self.replicas.iter().any(|replica| replica.member == member)
+        self.replicas
+            .iter()
+            .any(|replica| replica.place.0 == member)
     }
 
     /// Puts the replicas that may be contacted into the order of the base plan.
-    fn rank(&mut self, located: &Located, is_ordered: bool, entropy: u64) {
-        for &(member, shard) in &located.replicas {
-            let known = self.plane.member(member);
-            let reach = known.and_then(|member| member.reach(self.remote_allowed));
+    fn rank(&mut self, located: &Located) {
+        let (head, tail) = located
+            .replicas
+            .split_at_checked(located.rotation)
+            .unwrap_or_default();
+        for &place in tail.iter().chain(head) {
             // A list from the network may name a node twice.
-            if let Some(distance) = reach
-                && !self.is_replica(member)
+            if let Some(class) = self.class(place.0)
+                && !self.is_replica(place.0)
             {
-                let class = (!self.is_linked(member), distance);
-                let _fits = self.replicas.push(Ranked {
-                    member,
-                    shard,
-                    class,
-                });
+                let _fits = self.replicas.push(Ranked { place, class });
             }
         }
-        if !is_ordered {
-            shuffle(&mut self.replicas, entropy);
+        for end in (2..=self.replicas.len()).rev() {
+            // Fisher and Yates.
+            let drawn = self.draw.below(end);
+            if let Some([rest @ .., last]) = self.replicas.get_mut(..end)
+                && let Some(other) = rest.get_mut(drawn)
+                && !self.is_ordered
+            {
+                core::mem::swap(last, other);
+            }
         }
-        sort(&mut self.replicas);
+        for end in (1..self.replicas.len()).rev() {
+            for at in 0..end {
+                if let Some([before, after, ..]) = self.replicas.get_mut(at..)
+                    && before.class > after.class
+                {
+                    core::mem::swap(before, after);
+                }
+            }
+        }
         if let [first, second, ..] = &*self.replicas
-            && !is_ordered
             && first.class == second.class
-            && self.is_busier((first.member, first.shard), (second.member, second.shard))
+            && self.is_busier(first.place, second.place)
+            && let [first, second, ..] = &mut *self.replicas
         {
-            self.replicas.swap(0, 1);
+            core::mem::swap(first, second);
         }
     }
 
-    /// Fills the list: the leader, replicas, other members, then the same without links. Members
-    /// that own no tokens come in only where no other one has a link.
-    fn fill(&mut self, leader: Option<(u16, Option<ShardIdx>)>) {
-        if let Some((member, shard)) = leader {
-            self.push(member, shard, Reason::Leader);
-        }
-        let promoted = leader.map(|(member, _)| member);
-        for is_linked in [true, false] {
+    /// Fills the list behind the leader: replicas, other members, then the same without links.
+    /// Members that own no tokens come in only where no other one has a link.
+    fn fill(&mut self) {
+        let leader = self.plan.first().map(|leader| leader.member);
+        for cut in [0, CUT] {
             for at in 0..self.replicas.len() {
-                if let Some(&Ranked {
-                    member,
-                    shard,
-                    class: (is_cut, distance),
-                }) = self.replicas.get(at)
-                    && is_cut != is_linked
-                    && Some(member) != promoted
+                if let Some(&Ranked { place, class }) = self.replicas.get(at)
+                    && class & CUT == cut
+                    && Some(place.0) != leader
                 {
-                    let reason = match distance {
-                        Distance::Rack => Reason::Rack,
-                        Distance::Dc => Reason::Dc,
-                        Distance::Remote => Reason::Remote,
+                    let reason = match class & !CUT {
+                        0 => Reason::Rack,
+                        1 => Reason::Dc,
+                        _ => Reason::Remote,
                     };
-                    self.push(member, shard, reason);
+                    self.push(place, reason);
                 }
             }
-            self.push_strangers(is_linked, true);
-            if is_linked && self.plan.is_empty() {
-                self.push_strangers(true, false);
+            self.push_strangers(cut, true);
+            if self.plan.is_empty() && cut == 0 {
+                self.push_strangers(cut, false);
             }
         }
     }
 
     /// Members that are no replicas, by distance, and in a drawn order within each.
-    fn push_strangers(&mut self, is_linked: bool, has_tokens: bool) {
+    fn push_strangers(&mut self, cut: u8, has_tokens: bool) {
+        let members = self.plane.members();
         for distance in Distance::ALL {
-            for number in self.tour.clone() {
-                let fits = |member: &Member| {
-                    member.has_tokens == has_tokens
-                        && member.reach(self.remote_allowed) == Some(distance)
+            let class = distance as u8 | cut;
+            let begun = self.plan.len();
+            let mut tour = self.draw.clone();
+            let (mut at, step) = (tour.below(members.len()), tour.step(members.len()));
+            for _ in members {
+                let number = u16::try_from(at).unwrap_or(u16::MAX);
+                let is_meant = |member: &Member| {
+                    member.distance == distance && member.has_tokens == has_tokens
                 };
-                if !self.plan.is_full()
-                    && self.plane.member(number).is_some_and(fits)
+                if members.get(at).is_some_and(is_meant)
+                    && !self.plan.is_full()
                     && !self.is_replica(number)
-                    && self.is_linked(number) == is_linked
+                    && self.class(number) == Some(class)
                 {
-                    self.push(number, None, Reason::Any);
+                    self.push((number, None), Reason::Any);
                 }
+                at = at.saturating_add(step);
+                at = at.checked_sub(members.len()).unwrap_or(at);
+            }
+            // Of the first two the less loaded, also where there are no replicas to choose from.
+            if begun == 0
+                && let [first, second, ..] = &*self.plan
+                && self.is_busier((first.member, None), (second.member, None))
+                && let [first, second, ..] = &mut *self.plan
+            {
+                core::mem::swap(first, second);
             }
         }
     }
 
-    fn push(&mut self, member: u16, shard: Option<ShardIdx>, reason: Reason) {
+    fn push(&mut self, (member, shard): Place, reason: Reason) {
         let _first_ones = self.plan.push(Candidate {
             member,
             shard,
@@ -291,115 +314,60 @@ impl Planning<'_> {
         });
     }
 
-    /// The less loaded of the first two also where there are no replicas to choose from.
-    fn choose_of_two_strangers(&mut self) {
-        let class = |candidate: &Candidate| {
-            let member = self.plane.member(candidate.member);
-            let distance = member.and_then(|member| member.reach(self.remote_allowed));
-            (candidate.reason, self.is_linked(candidate.member), distance)
-        };
-        if let [first, second, ..] = &*self.plan
-            && first.reason == Reason::Any
-            && class(first) == class(second)
-            && self.is_busier((first.member, None), (second.member, None))
-        {
-            self.plan.swap(0, 1);
-        }
-    }
-
     /// Whether one is so much busier than the other that the draw between them is overruled: by
     /// twice the root of their sum, as in [`crate::routing`].
-    fn is_busier(
-        &self,
-        (left, left_shard): (u16, Option<ShardIdx>),
-        (right, right_shard): (u16, Option<ShardIdx>),
-    ) -> bool {
-        let left = (self.load)(left, left_shard).unwrap_or(0);
-        let right = (self.load)(right, right_shard).unwrap_or(0);
+    fn is_busier(&self, left: Place, right: Place) -> bool {
+        let [left, right] = [left, right].map(|(member, shard)| (self.load)(member, shard));
+        let (left, right) = (left.unwrap_or(0), right.unwrap_or(0));
         let difference = left.saturating_sub(right);
-        difference.saturating_mul(difference) > left.saturating_add(right).saturating_mul(4)
+        let is_clear =
+            difference.saturating_mul(difference) > left.saturating_add(right).saturating_mul(4);
+        is_clear && !self.is_ordered
     }
 }
 
-/// By class; equals keep their order.
-fn sort(replicas: &mut [Ranked]) {
-    for end in 1..replicas.len() {
-        for place in (1..=end).rev() {
-            let pair = replicas.get_mut(place.saturating_sub(1)..=place);
-            if let Some([before, after]) = pair
-                && before.class > after.class
-            {
-                core::mem::swap(before, after);
-            } else {
-                break;
-            }
-        }
-    }
-}
-
-/// Fisher and Yates, from the numbers that follow from `entropy`.
-fn shuffle(replicas: &mut [Ranked], mut entropy: u64) {
-    for end in (2..=replicas.len()).rev() {
-        entropy = mix(entropy);
-        let drawn = scaled(entropy, end);
-        if let Some((last, before)) = replicas
-            .get_mut(..end)
-            .and_then(|items| items.split_last_mut())
-            && let Some(drawn) = before.get_mut(drawn)
-        {
-            core::mem::swap(last, drawn);
-        }
-    }
-}
-
-/// A number below `bound` from the lower half of one.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the lower half is what is wanted"
-)]
-fn scaled(entropy: u64, bound: usize) -> usize {
-    let product = u64::from(entropy as u32).saturating_mul(bound as u64);
-    usize::try_from(product >> 32).unwrap_or(0)
-}
-
-/// Every number below `len` once, from a start and in steps that chance chooses, so that the one
-/// behind a dead member differs from draw to draw.
+/// Numbers that follow from one: a linear congruential generator, its upper bits used.
 #[derive(Clone)]
-struct Tour {
-    len: usize,
-    next: usize,
-    step: usize,
-    left: usize,
-}
+struct Draw(u32);
 
-impl Tour {
-    fn new(len: usize, entropy: u64) -> Self {
-        let entropy = mix(entropy);
-        let step = STEPS.get(scaled(entropy >> 32, STEPS.len()));
-        // A prime above every length shares no factor with it, nor does its remainder.
-        let step = step.and_then(|step| step.checked_rem(len)).unwrap_or(0);
-        Self {
-            len,
-            next: scaled(entropy, len),
-            step,
-            left: len,
-        }
+impl Draw {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both halves are folded into one"
+    )]
+    const fn new(entropy: u64) -> Self {
+        Self((entropy ^ (entropy >> 32)) as u32)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x915f_77f5).wrapping_add(0x9e37_79b9);
+        let product = u64::from(self.0).wrapping_mul(bound as u64);
+        usize::try_from(product >> 32).unwrap_or(0)
+    }
+
+    /// A step by which every place of `len` is come by: the member behind a dead one differs from draw
+    /// to draw.
+    fn step(&mut self, len: usize) -> usize {
+        // Primes above every length share no factor with it, nor do their remainders.
+        let prime = STEPS.get(self.below(STEPS.len()));
+        prime.and_then(|prime| prime.checked_rem(len)).unwrap_or(0)
     }
 }
 
-impl Iterator for Tour {
-    type Item = u16;
-
-    fn next(&mut self) -> Option<u16> {
-        self.left = self.left.checked_sub(1)?;
-        let at = self.next;
-        let next = at.saturating_add(self.step);
-        self.next = next.checked_sub(self.len).unwrap_or(next);
-        u16::try_from(at).ok()
-    }
-}
-
-/// Primes above the greatest number of members.
 const STEPS: [usize; 8] = [
     65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579, 65_581,
 ];
+
+/// The remainder of a long number by a short one, without a long division.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves are what is wanted"
+)]
+fn remainder(number: u64, by: usize) -> usize {
+    let by = by as u32;
+    let rest = |number: u32| number.checked_rem(by).unwrap_or(0);
+    let carry = rest(rest(u32::MAX).wrapping_add(1));
+    let upper = rest((number >> 32) as u32).wrapping_mul(carry);
+    rest(rest(upper).wrapping_add(rest(number as u32))) as usize
+}

@@ -16,7 +16,6 @@ use core::net::IpAddr;
 
 use crate::conn::extensions::Agreed;
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
-use crate::routing::Partitioner;
 use crate::wire::request::{Query, QueryParameters, RequestBody};
 use crate::wire::response::ErrorCode;
 use crate::wire::{Consistency, Reader};
@@ -157,18 +156,12 @@ impl Plane {
         match self.reading.nodes {
             Nodes::LocalDue => {
                 self.begin_nodes();
-                text.push_str(NODE);
-                text.push_str("broadcast_address,partitioner");
-                text.push_str(self.tokens_column());
-                text.push_str(" FROM system.local WHERE key='local'");
+                write(text, &[LOCAL, self.tokens_column(), OF_LOCAL]);
                 return Some((Subject::Local, 0));
             }
             Nodes::PeersDue => {
                 self.reading.nodes = Nodes::Asked;
-                text.push_str(NODE);
-                text.push_str("peer");
-                text.push_str(self.tokens_column());
-                text.push_str(" FROM system.peers");
+                write(text, &[PEERS, self.tokens_column(), OF_PEERS]);
                 return Some((Subject::Peers, 0));
             }
             Nodes::Read | Nodes::Asked => {}
@@ -176,16 +169,14 @@ impl Plane {
         for (number, keyspace) in (0..).zip(&mut self.keyspaces) {
             if core::mem::take(&mut keyspace.is_due) {
                 if is_scylla {
-                    text.push_str("SELECT * FROM system_schema.scylla_keyspaces");
-                    put_condition(text, " WHERE keyspace_name='", &keyspace.name);
+                    write(text, &[KEYSPACE, IN_QUOTES, &keyspace.name]);
                     return Some((Subject::Keyspace, number));
                 }
                 keyspace.kind = KeyspaceKind::Vnodes;
             }
             #[cfg(any(test, feature = "compact-ring"))]
             if core::mem::take(&mut keyspace.is_strategy_due) {
-                text.push_str("SELECT replication FROM system_schema.keyspaces");
-                put_condition(text, " WHERE keyspace_name='", &keyspace.name);
+                write(text, &[STRATEGY, IN_QUOTES, &keyspace.name]);
                 return Some((Subject::Strategy, number));
             }
         }
@@ -195,9 +186,17 @@ impl Plane {
                 && is_scylla
                 && let Some(keyspace) = self.keyspaces.get(usize::from(table.keyspace))
             {
-                text.push_str("SELECT id FROM system_schema.tables");
-                put_condition(text, " WHERE keyspace_name='", &keyspace.name);
-                put_condition(text, " AND table_name='", &table.name);
+                write(
+                    text,
+                    &[
+                        TABLE,
+                        IN_QUOTES,
+                        &keyspace.name,
+                        OF_TABLE,
+                        IN_QUOTES,
+                        &table.name,
+                    ],
+                );
                 return Some((Subject::Table, number));
             }
         }
@@ -284,8 +283,8 @@ impl Plane {
             return true;
         }
         let kind = error.kind();
-        let is_too_long = kind == ErrorKind::Limit(LimitField::FrameLen);
-        let is_fine = is_too_long || kind == ErrorKind::Server(ErrorCode::Invalid);
+        let is_too_long = matches!(kind, ErrorKind::Limit(LimitField::FrameLen));
+        let is_fine = is_too_long || matches!(kind, ErrorKind::Server(ErrorCode::Invalid));
         match question.subject {
             Subject::Peers if is_too_long && self.reading.page_size > 1 => {
                 self.reading.page_size /= 2;
@@ -339,8 +338,7 @@ impl Plane {
         let mut is_there = false;
         rows::read(body, &names, &mut |cells| {
             let class = rows::text(cells[6]).unwrap_or_default();
-            self.reading.is_foreign = !class.is_empty()
-                && Partitioner::from_class_name(class) != Some(Partitioner::Murmur3);
+            self.reading.is_foreign = !class.is_empty() && !class.ends_with("Murmur3Partitioner");
             if let Some(row) = self.member_row(cells) {
                 is_there = true;
                 self.reading.local = self.take_row(&row, cells);
@@ -431,35 +429,35 @@ impl Plane {
         }
     }
 
-    /// Takes the body of an EVENT. Kinds that are not known mean nothing here.
-    ///
-    /// # Errors
-    /// If it cannot be read; the link goes on.
-    pub fn handle_event(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let mut reader = Reader::new(body);
-        let kind = reader.string("event name")?;
-        match kind {
+    /// Takes the body of an EVENT. One that is not known, or cannot be read, means nothing.
+    pub fn handle_event(&mut self, body: &[u8]) -> Changed {
+        self.take_event(&mut Reader::new(body))
+            .unwrap_or(Changed::Nothing)
+    }
+
+    fn take_event(&mut self, reader: &mut Reader<'_>) -> Option<Changed> {
+        let mut text = || reader.string("event").ok();
+        match text()? {
             "TOPOLOGY_CHANGE" => self.read_again(),
             "STATUS_CHANGE" => {
                 self.read_again();
-                let is_up = reader.string("status change")? == "UP";
-                let address = reader.inet_address("address of node")?;
-                return Ok(self.note_status(address, is_up));
+                let is_up = text()? == "UP";
+                let address = reader.inet_address("address of node").ok()?;
+                return Some(self.note_status(address, is_up));
             }
             "SCHEMA_CHANGE" => {
-                let change = reader.string("schema change")?;
-                let target = reader.string("schema change target")?;
-                let keyspace = reader.string("keyspace")?;
+                let is_dropped = text()? == "DROPPED";
+                let (target, keyspace) = (text()?, text()?);
                 let table = match target {
                     "KEYSPACE" => None,
-                    "TABLE" => Some(reader.string("name of schema element")?),
-                    _ => return Ok(Changed::Nothing),
+                    "TABLE" => Some(text()?),
+                    _ => return None,
                 };
-                self.note_schema_change(keyspace, table, change == "DROPPED");
+                self.note_schema_change(keyspace, table, is_dropped);
             }
             _ => {}
         }
-        Ok(Changed::Nothing)
+        None
     }
 
     fn note_status(&mut self, address: IpAddr, is_up: bool) -> Changed {
@@ -474,19 +472,39 @@ impl Plane {
     }
 }
 
-/// A condition on a text: its beginning up to the quote, and the text.
-fn put_condition(statement: &mut String, beginning: &str, text: &str) {
-    statement.push_str(beginning);
-    for part in text.split_inclusive('\'') {
-        statement.push_str(part);
-        if part.ends_with('\'') {
+/// Writes a statement from its parts.
+fn write(statement: &mut String, parts: &[&str]) {
+    let mut is_quoted = false;
+    for part in parts {
+        if *part == IN_QUOTES {
+            is_quoted = true;
+            continue;
+        }
+        for c in part.chars() {
+            statement.push(c);
+            // Within quotes a quote is written twice, and nothing else has a meaning.
+            if is_quoted && c == '\'' {
+                statement.push(c);
+            }
+        }
+        if core::mem::take(&mut is_quoted) {
             statement.push('\'');
         }
     }
-    statement.push('\'');
 }
 
-const NODE: &str = "SELECT host_id,data_center,rack,rpc_address,";
+/// The part behind this stands between quotes, of which the part before has the first.
+const IN_QUOTES: &str = "'";
+
+const LOCAL: &str = "SELECT host_id,data_center,rack,rpc_address,broadcast_address,partitioner";
+const OF_LOCAL: &str = " FROM system.local WHERE key='local'";
+const PEERS: &str = "SELECT host_id,data_center,rack,rpc_address,peer";
+const OF_PEERS: &str = " FROM system.peers";
+const KEYSPACE: &str = "SELECT * FROM system_schema.scylla_keyspaces WHERE keyspace_name='";
+#[cfg(any(test, feature = "compact-ring"))]
+const STRATEGY: &str = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name='";
+const TABLE: &str = "SELECT id FROM system_schema.tables WHERE keyspace_name='";
+const OF_TABLE: &str = " AND table_name='";
 
 /// Rows asked for at once.
 const PAGE_SIZE: i32 = 32;

@@ -53,6 +53,7 @@ pub(super) fn uuid(cell: Option<&[u8]>) -> Option<Uuid> {
 }
 
 /// An address that can be connected to, so none that stands for all interfaces.
+#[inline(never)]
 pub(super) fn address(cell: Option<&[u8]>) -> Option<IpAddr> {
     let cell = cell?;
     let address = match cell.len() {

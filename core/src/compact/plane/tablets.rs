@@ -24,9 +24,6 @@ pub(super) const REPLICAS_MAX: usize = 16;
 /// Replicas in a record.
 const INLINE_REPLICAS: usize = 3;
 
-/// Records of one tablet.
-const RECORDS_MAX: usize = REPLICAS_MAX.div_ceil(INLINE_REPLICAS);
-
 /// Hosts and shards as the server names them. Shards that no node can have stand as `u16::MAX`.
 pub(super) type NamedReplicas = heapless::Vec<(Uuid, u16), REPLICAS_MAX>;
 
@@ -82,15 +79,6 @@ impl Record {
     fn version(&self) -> Option<TabletVersion> {
         self.has(HAS_VERSION)
             .then(|| TabletVersion::new(self.version))
-    }
-
-    /// Whether it says the same, whatever its marks.
-    fn says(&self, other: &Self) -> bool {
-        let marks = IS_USED | IS_DOOMED;
-        (self.table, self.first, self.last) == (other.table, other.first, other.last)
-            && self.version == other.version
-            && self.replicas == other.replicas
-            && self.shape.get() | marks == other.shape.get() | marks
     }
 }
 
@@ -161,86 +149,61 @@ impl Tablets {
         (record.table == table && record.first < token.value()).then(|| tablet(from))
     }
 
-    /// Puts a tablet in place of all that it overlaps; false if exactly that was there.
-    fn insert(&mut self, tablet: &[Record]) -> bool {
-        let Some(new) = tablet.first() else {
-            return false;
+    /// Puts a tablet in place of all that it overlaps. There is room for it alone.
+    fn insert(&mut self, tablet: &Record, replicas: &[Replica]) {
+        let is_hit = |record: &&Record| {
+            record.table == tablet.table && record.first < tablet.last && tablet.first < record.last
         };
-        let overlap = |tablets: &Self| {
-            let start = tablets.seek(new.table, new.first, false);
-            let behind = tablets.records.get(start..).unwrap_or_default();
-            let is_hit = |record: &&Record| record.table == new.table && record.first < new.last;
-            let len = behind.iter().take_while(is_hit).count();
-            (start, start.saturating_add(len))
-        };
-        let (start, end) = overlap(self);
-        let old = self.records.get(start..end).unwrap_or_default();
-        if old.len() == tablet.len() && old.iter().zip(tablet).all(|(old, new)| old.says(new)) {
-            return false;
+        let overlapped = self.records.iter().filter(is_hit);
+        overlapped.for_each(|record| record.set(IS_DOOMED, true));
+        self.sweep();
+        let chunks = replicas.chunks(INLINE_REPLICAS);
+        let more = chunks.len();
+        self.make_room(more);
+        let at = self.seek(tablet.table, tablet.last, true);
+        if at <= self.hand {
+            self.hand = self.hand.saturating_add(more);
         }
-        old.iter().for_each(|record| record.set(IS_DOOMED, true));
-        if old.len() != tablet.len() {
-            self.sweep();
-            self.make_room(tablet.len());
-        }
-        let (start, end) = overlap(self);
-        for (at, record) in (start..).zip(tablet) {
-            match self.records.get_mut(at).filter(|_| at < end) {
-                Some(place) => *place = record.clone(),
-                // Not behind the end: it goes where its successor stands.
-                None => self.records.insert(at, record.clone()),
+        // From the last record on, each at the same place.
+        let mut is_continued = false;
+        for chunk in chunks.rev() {
+            let mut record = tablet.clone();
+            for (place, replica) in record.replicas.iter_mut().zip(chunk) {
+                *place = *replica;
+                record.shape.set(record.shape.get().wrapping_add(1));
             }
+            record.set(IS_CONTINUED, is_continued);
+            is_continued = true;
+            self.records.insert(at, record);
         }
-        true
     }
 
-    /// Drops tablets until `more` records fit, and reserves the place.
+    /// Drops the least used tablets until `more` records fit, and reserves the place.
     fn make_room(&mut self, more: usize) {
-        let len = self.records.len().saturating_add(more);
-        self.drop_least_used(len.saturating_sub(self.records_max));
+        while self.records.len().saturating_add(more) > self.records_max {
+            let visited = tablet(self.records.get(self.hand..).unwrap_or_default());
+            match visited.first() {
+                None if self.hand == 0 => return,
+                None => self.hand = 0,
+                Some(first) if first.has(IS_USED) => {
+                    first.set(IS_USED, false);
+                    self.hand = self.hand.saturating_add(visited.len());
+                }
+                Some(_) => {
+                    doom(visited);
+                    self.dropped = self.dropped.wrapping_add(1);
+                    self.sweep();
+                }
+            }
+        }
         let len = self.records.len().saturating_add(more);
         if len > self.records.capacity() {
-            // By half, but not beyond the bound.
-            let wanted = len.saturating_add(len / 2).min(self.records_max);
-            let more = wanted.max(len).saturating_sub(self.records.len());
+            // A few at once, but not beyond the bound.
+            let wanted = len.saturating_add(len / 8).saturating_add(3);
+            let wanted = wanted.min(self.records_max);
+            let more = wanted.saturating_sub(self.records.len());
             self.records.reserve_exact(more);
         }
-    }
-
-    /// Drops at least so many records, if there are so many. Two rounds suffice.
-    fn drop_least_used(&mut self, mut needed: usize) {
-        if needed == 0 {
-            return;
-        }
-        let passed = self.records.get(..self.hand).unwrap_or_default();
-        let inside = passed
-            .iter()
-            .rev()
-            .take_while(|record| record.has(IS_CONTINUED));
-        // What was put in since may have come between the hand and its tablet.
-        self.hand = passed.len().saturating_sub(inside.count());
-        let mut visits = self.records.len().saturating_mul(2);
-        while needed > 0 && visits > 0 {
-            let from = self.records.get(self.hand..).unwrap_or_default();
-            let visited = tablet(from);
-            let Some(first) = visited.first() else {
-                self.hand = 0;
-                visits = visits.saturating_sub(1);
-                continue;
-            };
-            visits = visits.saturating_sub(visited.len());
-            self.hand = self.hand.saturating_add(visited.len());
-            if first.has(IS_USED) {
-                first.set(IS_USED, false);
-            } else {
-                visited
-                    .iter()
-                    .for_each(|record| record.set(IS_DOOMED, true));
-                needed = needed.saturating_sub(visited.len());
-                self.dropped = self.dropped.wrapping_add(1);
-            }
-        }
-        self.sweep();
     }
 
     /// All tablets of a table go with the next sweep.
@@ -284,14 +247,19 @@ impl Tablets {
             if replicas
                 .any(|replica| replica.node < STRANGERS && cluster.get(replica.node).is_none())
             {
-                visited
-                    .iter()
-                    .for_each(|record| record.set(IS_DOOMED, true));
+                doom(visited);
             }
             from = from.get(visited.len()..).unwrap_or_default();
         }
         self.sweep();
     }
+}
+
+/// They go with the next sweep.
+fn doom(records: &[Record]) {
+    records
+        .iter()
+        .for_each(|record| record.set(IS_DOOMED, true));
 }
 
 /// The records of the tablet that begins here.
@@ -417,39 +385,38 @@ impl Plane {
         if first >= last || len == 0 || len > self.tablets.records_max {
             return Learned::Refused;
         }
-        let strangers_before = self.strangers.iter().filter(|host| !host.is_nil()).count();
-        let mut tablet: heapless::Vec<Record, RECORDS_MAX> = heapless::Vec::new();
-        for (at, named) in (1..).zip(replicas.chunks(INLINE_REPLICAS)) {
-            let mut record = Record {
-                first,
-                last,
-                version: version.map_or(0, TabletVersion::bits),
-                replicas: [Replica {
-                    node: NOBODY,
-                    shard: 0,
-                }; INLINE_REPLICAS],
-                table: table.0,
-                shape: Cell::new(u8::try_from(named.len()).unwrap_or(0)),
-                probes: Cell::new(0),
-            };
-            record.set(HAS_VERSION, version.is_some());
-            record.set(IS_CONTINUED, at < len);
-            for (place, (host_id, shard)) in record.replicas.iter_mut().zip(named) {
-                place.node = self.node_of(*host_id);
-                place.shard = *shard;
-            }
-            // There are as many places as records.
-            let _fits = tablet.push(record);
+        let mut is_strange = false;
+        let mut known = heapless::Vec::<Replica, REPLICAS_MAX>::new();
+        for &(host_id, shard) in replicas {
+            let node = self.node_of(host_id, &mut is_strange);
+            // The capacities are the same.
+            let _fits = known.push(Replica { node, shard });
         }
-        let strangers = self.strangers.iter().filter(|host| !host.is_nil()).count();
-        if !self.tablets.insert(&tablet) {
-            Learned::Unchanged
-        } else if strangers > strangers_before {
+        let new = Record {
+            first,
+            last,
+            version: version.map_or(0, TabletVersion::bits),
+            replicas: [Replica {
+                node: NOBODY,
+                shard: 0,
+            }; INLINE_REPLICAS],
+            table: table.0,
+            shape: Cell::new(if version.is_some() { HAS_VERSION } else { 0 }),
+            probes: Cell::new(0),
+        };
+        if let Some(old) = self.tablets.find(table.0, Token::new(last))
+            && let Some(head) = old.first()
+            && (head.first, head.last, head.version()) == (first, last, version)
+            && old.iter().flat_map(Record::replicas).eq(&known)
+        {
+            return Learned::Unchanged;
+        }
+        self.tablets.insert(&new, &known);
+        if is_strange {
             self.read_again();
-            Learned::StoredWithStranger
-        } else {
-            Learned::Stored
+            return Learned::StoredWithStranger;
         }
+        Learned::Stored
     }
 
     /// The learned tablets of a table in the order of their tokens.
@@ -470,24 +437,27 @@ impl Plane {
         })
     }
 
-    /// The number under which a host is stored.
-    fn node_of(&mut self, host_id: Uuid) -> u16 {
+    /// The number under which a host is stored; notes if it was not heard of before.
+    fn node_of(&mut self, host_id: Uuid, is_new: &mut bool) -> u16 {
         if let Some(member) = self.cluster.by_host_id(host_id) {
             return member;
         }
-        let place =
-            |wanted: Uuid, strangers: &[Uuid]| strangers.iter().position(|host| *host == wanted);
+        if host_id.is_nil() {
+            return NOBODY;
+        }
         let strangers = &mut self.strangers;
-        let known = place(host_id, strangers).or_else(|| place(Uuid::nil(), strangers));
-        let at = known.unwrap_or(strangers.len());
-        let number = u16::try_from(at)
-            .ok()
-            .filter(|at| *at < self.limits.members.min(0x7fff));
-        let (Some(number), false) = (number, host_id.is_nil()) else {
+        let find = |host_id: Uuid| strangers.iter().position(|stranger| *stranger == host_id);
+        let known = find(host_id);
+        let place = known
+            .or_else(|| find(Uuid::nil()))
+            .unwrap_or(strangers.len());
+        let strangers_max = self.limits.members.min(NOBODY - STRANGERS);
+        let Some(number) = u16::try_from(place).ok().filter(|at| *at < strangers_max) else {
             return NOBODY;
         };
-        match strangers.get_mut(at) {
-            Some(place) => *place = host_id,
+        *is_new |= known.is_none();
+        match strangers.get_mut(place) {
+            Some(stranger) => *stranger = host_id,
             None => strangers.push(host_id),
         }
         STRANGERS.saturating_add(number)
