@@ -1,6 +1,6 @@
 //! The loop against a cluster that says what a test wants: what is given up, what waits, how fast.
 
-use std::cell::Cell;
+use core::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
