@@ -2,49 +2,81 @@
 
 use core::net::Ipv4Addr;
 
-/// The parameters with their defaults: `mode=MODE`, `host=A.B.C.D`, `port=N`, `ip=dhcp|static`,
-/// `bytes=N`, `limit=SECONDS`, `seed=N`, `machine=an386|an500`. Words may be separated by spaces or
-/// commas.
+use crate::board::lan9118;
+
+/// The parameters with their defaults, as `key=value` words, separated by spaces or commas.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters {
-    /// What to do once the network is up.
+    /// `mode=`: what to do once the network is up.
     pub mode: Mode,
-    /// Address of the far end. QEMU's user network passes the guest's connections to 127.x.y.z on
-    /// to the very same address of the host.
+    /// `host=A.B.C.D`: address of the far end, the first of `nodes` in a row. QEMU's user network
+    /// passes the guest's connections to 127.x.y.z on to the very same address of the host.
     pub host: Ipv4Addr,
-    /// Port of the far end.
+    /// `nodes=N`: how many addresses are contact points.
+    pub nodes: u8,
+    /// `port=N`: port of the far end.
     pub port: u16,
-    /// Ask by DHCP, or take 10.0.2.15 with gateway 10.0.2.2.
+    /// `ip=dhcp|static`: ask, or take 10.0.2.15 with gateway 10.0.2.2.
     pub dhcp: bool,
-    /// How many bytes `mode=echo` sends and expects back.
-    pub bytes: u32,
-    /// The whole run must end within this many seconds.
+    /// `count=N`: how many requests or rows.
+    pub count: u32,
+    /// `depth=N`: how many requests are under way at once.
+    pub depth: u8,
+    /// `request=N`: bytes of a request of the echo.
+    pub request: u16,
+    /// `answer=N`: bytes of its answer.
+    pub answer: u32,
+    /// `limit=SECONDS`: the whole run must end within.
     pub limit_s: u16,
-    /// Seed of the network stack and the driver, for runs that repeat. The host's entropy otherwise.
+    /// `seed=N`: seed of the network stack and the driver, for runs that repeat. The host's entropy
+    /// otherwise.
     pub seed: Option<u64>,
-    /// Which of the two emulated machines this is: they differ in the chip's address.
+    /// `machine=`: which of the emulated machines this is; they differ in the chip's address.
     pub machine: Machine,
 }
 
-/// See [`Parameters::mode`].
+/// See [`Parameters::mode`]. Not every image has every mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Get an address and stop: the baseline of the size card.
+    /// Get an address and stop.
     Boot,
-    /// Send bytes to an echo server and compare what returns.
+    /// Send bytes to an echo server, count what returns.
     Echo,
-    /// Connect to a cluster, write and read with prepared statements, print a row.
-    #[cfg(feature = "driver")]
-    Query,
+    /// Write readings and read them back.
+    Readings,
+    /// The same, with all that happens to a cluster meanwhile.
+    Sensors,
+    /// Requests without end, and a new session every 1,000.
+    Soak,
+    /// A page of 1 MiB.
+    Page,
+    /// INSERTs, several under way at once.
+    Pipeline,
+    /// INSERTs and rows in turn, for counting instructions.
+    Cost,
+    /// Load while the cable is pulled.
+    Cable,
 }
 
 /// See [`Parameters::machine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
+    /// Cortex-M3.
+    An385,
     /// Cortex-M4F.
     An386,
     /// Cortex-M7.
     An500,
+}
+
+impl Machine {
+    /// Where the network chip's registers are.
+    pub const fn chip(self) -> usize {
+        match self {
+            Self::An385 | Self::An386 => lan9118::BASE_AN386,
+            Self::An500 => lan9118::BASE_AN500,
+        }
+    }
 }
 
 impl Default for Parameters {
@@ -52,9 +84,13 @@ impl Default for Parameters {
         Self {
             mode: Mode::Boot,
             host: Ipv4Addr::LOCALHOST,
+            nodes: 1,
             port: 9042,
             dhcp: true,
-            bytes: 100 * 1024,
+            count: 1_000,
+            depth: 8,
+            request: 64,
+            answer: 64,
             limit_s: 30,
             seed: None,
             machine: Machine::An386,
@@ -63,36 +99,52 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Reads `key=value` words. The word that has no `=` is the program's name.
+    /// Takes over `key=value` words. The word that has no `=` is the program's name.
     ///
     /// Returns the offending word when a key is unknown or a value makes no sense.
-    pub fn parse(line: &str) -> Result<Self, &str> {
-        let mut parameters = Self::default();
+    pub fn read<'a>(&mut self, line: &'a str) -> Result<(), &'a str> {
         for word in line.split([' ', ',']).filter(|word| !word.is_empty()) {
             if let Some((key, value)) = word.split_once('=') {
-                parameters.set(key, value).ok_or(word)?;
+                self.set(key, value).ok_or(word)?;
             }
         }
-        Ok(parameters)
+        Ok(())
     }
 
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         match (key, value) {
-            ("mode", "boot") => self.mode = Mode::Boot,
-            ("mode", "echo") => self.mode = Mode::Echo,
-            #[cfg(feature = "driver")]
-            ("mode", "query") => self.mode = Mode::Query,
+            ("mode", _) => self.mode = mode(value)?,
             ("ip", "dhcp") => self.dhcp = true,
             ("ip", "static") => self.dhcp = false,
+            ("machine", "an385") => self.machine = Machine::An385,
             ("machine", "an386") => self.machine = Machine::An386,
             ("machine", "an500") => self.machine = Machine::An500,
             ("host", _) => self.host = value.parse().ok()?,
+            ("nodes", _) => self.nodes = value.parse().ok()?,
             ("port", _) => self.port = value.parse().ok()?,
-            ("bytes", _) => self.bytes = value.parse().ok()?,
+            ("count", _) => self.count = value.parse().ok()?,
+            ("depth", _) => self.depth = value.parse().ok()?,
+            ("request", _) => self.request = value.parse().ok()?,
+            ("answer", _) => self.answer = value.parse().ok()?,
             ("limit", _) => self.limit_s = value.parse().ok()?,
             ("seed", _) => self.seed = Some(value.parse().ok()?),
             _ => return None,
         }
         Some(())
     }
+}
+
+fn mode(word: &str) -> Option<Mode> {
+    Some(match word {
+        "boot" => Mode::Boot,
+        "echo" => Mode::Echo,
+        "readings" => Mode::Readings,
+        "sensors" => Mode::Sensors,
+        "soak" => Mode::Soak,
+        "page" => Mode::Page,
+        "pipeline" => Mode::Pipeline,
+        "cost" => Mode::Cost,
+        "cable" => Mode::Cable,
+        _ => return None,
+    })
 }

@@ -135,6 +135,44 @@ impl<'a> Run<'a> {
         Ok(text)
     }
 
+    /// As `run_and_read`, for a program that asks: each line goes to `answer`, and what that gives goes to the
+    /// program's standard input.
+    pub(crate) fn converse(
+        mut self,
+        mut answer: impl FnMut(&str) -> Outcome<Option<String>>,
+    ) -> Outcome<String> {
+        println!("$ {self}");
+        io::stdout().flush()?;
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Server(self.spawn()?);
+        let mut input = program.0.stdin.take();
+        let lines = program.lines()?;
+        let deadline = self.ends_by();
+        let mut text = String::new();
+        loop {
+            let left = deadline.map_or(OUTPUT_END_MAX, |at| {
+                at.saturating_duration_since(Instant::now())
+            });
+            let line = match lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if deadline.is_none() => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(Failure::new(format!("out of time, stopped: {self}")));
+                }
+            };
+            println!("{line}");
+            if let (Some(answer), Some(input)) = (answer(&line)?, &mut input) {
+                input.write_all(answer.as_bytes())?;
+                input.flush()?;
+            }
+            text.extend([line.as_str(), "\n"]);
+        }
+        let status = self.wait(&mut program.0)?;
+        self.check(status)?;
+        Ok(text)
+    }
+
     /// As `run`, for a test runner: no test executed is a failure too.
     pub(crate) fn run_tests(self) -> Outcome {
         let label = self.to_string();
@@ -168,9 +206,13 @@ impl<'a> Run<'a> {
             .map_err(|error| Failure::new(format!("{self}: {error}")))
     }
 
-    fn wait(&self, child: &mut Child) -> Outcome<ExitStatus> {
+    fn ends_by(&self) -> Option<Instant> {
         let own = self.limit.map(|limit| Instant::now() + limit);
-        let deadline = [own, self.context.deadline()].into_iter().flatten().min();
+        [own, self.context.deadline()].into_iter().flatten().min()
+    }
+
+    fn wait(&self, child: &mut Child) -> Outcome<ExitStatus> {
+        let deadline = self.ends_by();
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
@@ -248,6 +290,12 @@ pub(crate) struct Server(Child);
 impl Server {
     /// The first line that the program prints, or a failure when it ends or stays silent.
     pub(crate) fn first_line(&mut self, limit: Duration) -> Outcome<String> {
+        self.lines()?
+            .recv_timeout(limit)
+            .map_err(|_| Failure::new("the server printed no ready line within its time"))
+    }
+
+    fn lines(&mut self) -> Outcome<Receiver<String>> {
         let output = self
             .0
             .stdout
@@ -256,13 +304,11 @@ impl Server {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             for line in lines(Some(output)) {
-                // Later lines have no receiver any more; reading on keeps the pipe from filling.
+                // Later lines may have no receiver any more; reading on keeps the pipe from filling.
                 let _ = sender.send(line);
             }
         });
-        receiver
-            .recv_timeout(limit)
-            .map_err(|_| Failure::new("the server printed no ready line within its time"))
+        Ok(receiver)
     }
 }
 
@@ -333,6 +379,23 @@ mod tests {
             read_to_end(&receiver, Duration::from_secs(1)).as_deref(),
             Some("")
         );
+    }
+
+    #[test]
+    fn a_program_that_asks_is_answered_and_stopped_when_it_goes_on_asking() {
+        let context = context();
+        let asks = "echo question; read word; echo it was $word";
+        let run = context.run("sh").args(["-c", asks]);
+        let answer = |line: &str| Ok((line == "question").then(|| "yes\n".to_owned()));
+        assert_eq!(
+            run.converse(answer).expect("success"),
+            "question\nit was yes\n"
+        );
+        let run = context.run("sh").args(["-c", asks]);
+        let run = run.limit(Duration::from_millis(200));
+        assert!(run.converse(|_| Ok(None)).is_err());
+        let run = context.run("sh").args(["-c", "echo question; exit 1"]);
+        assert!(run.converse(|_| Ok(None)).is_err());
     }
 
     #[test]

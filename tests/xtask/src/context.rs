@@ -14,6 +14,13 @@ use std::time::Instant;
 use crate::command::{Failure, Outcome, Run};
 use crate::simulation;
 
+/// An image of the firmware and what it is told.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(crate) image: PathBuf,
+    pub(crate) words: Vec<String>,
+}
+
 /// What the command line chose.
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -21,6 +28,14 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
     /// The WASM module with the texts of its panics.
     pub(crate) messages: bool,
+    /// The firmware's million of requests instead of thousands.
+    pub(crate) million: bool,
+    /// An image of the firmware to run.
+    pub(crate) board: Option<Board>,
+    /// Write down what is better than the firmware's budgets.
+    pub(crate) lower_budgets: bool,
+    /// The only scenario of the firmware to run.
+    pub(crate) scenario: Option<String>,
     pub(crate) seeds: u32,
     pub(crate) seed: Option<u64>,
 }
@@ -31,6 +46,10 @@ impl Default for Options {
             no_install: false,
             quick: false,
             messages: false,
+            million: false,
+            board: None,
+            lower_budgets: false,
+            scenario: None,
             seeds: simulation::SEEDS,
             seed: None,
         }

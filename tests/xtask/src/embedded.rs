@@ -1,156 +1,116 @@
-//! The firmware: `examples/embassy-qemu` built for a Cortex-M4, run in QEMU against a simulated cluster on
-//! loopback, its closing line checked and its flash and RAM printed.
-//!
-//! Run twice: booted only, and with a query. The difference of the two size cards is what the driver costs.
+//! The firmware: `examples/embassy-qemu` built for several processors, run in QEMU against simulated clusters on
+//! loopback, and its figures held to their budgets.
 
-use core::time::Duration;
+mod cluster;
+mod echo_server;
+mod emulator;
+mod figures;
+mod images;
+mod scenarios;
+
 use std::path::Path;
 
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
 use crate::system;
-use crate::toolchain::Toolchain;
+use cluster::Cluster;
+use emulator::Emulation;
+use figures::Figures;
+use images::{Images, MANIFEST};
 
-const TARGET: &str = "thumbv7em-none-eabihf";
-const MANIFEST: &str = "examples/embassy-qemu/Cargo.toml";
+const CORTEX_M4F: &str = "thumbv7em-none-eabihf";
 
-/// Lines `key value` that the firmware prints and that make up its size card.
-const SIZES: [&str; 5] = [
-    "flash_bytes",
-    "static_bytes",
-    "heap_peak_bytes",
-    "heap_calls",
-    "stack_peak_bytes",
+type Scenario = fn(&Context, &Path, &mut Figures) -> Outcome;
+
+/// By the names of `--only`.
+const SCENARIOS: &[(&str, Scenario)] = &[
+    ("cost", scenarios::cost),
+    ("pipeline", scenarios::pipeline),
+    ("page", scenarios::page),
+    ("sensors", scenarios::sensors),
+    ("cable", scenarios::cable),
+    ("soak", scenarios::soak),
 ];
 
-/// An emulated run, boot to exit, takes seconds.
-const RUN_MAX: Duration = Duration::from_secs(60);
+/// What `--only` takes.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ["card"]
+        .into_iter()
+        .chain(SCENARIOS.iter().map(|(name, _)| *name))
+}
 
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&[MANIFEST])?;
-    let Some(toolchain) = Toolchain::for_target(context, TARGET)? else {
+    images::lint(context, CORTEX_M4F)?;
+    let Some(images) = Images::build(context, CORTEX_M4F, &["base", "card", "fw"])? else {
         return Ok(());
     };
-    for subcommand in ["clippy", "build"] {
-        let build = toolchain.cargo(context, [subcommand, "--locked", "--release"]);
-        let build = build.args(["--target", TARGET, "--manifest-path", MANIFEST]);
-        if subcommand == "clippy" {
-            // Debian's packages hold no clippy.
-            if matches!(toolchain, Toolchain::Active) {
-                build.args(["--", "-D", "warnings"]).run()?;
-            }
-        } else {
-            build.run()?;
-        }
-    }
     if !system::need(context, system::QEMU_ARM, "firmware in QEMU")? {
         return Ok(());
     }
-    let firmware = toolchain
-        .target_dir(context)
-        .join(TARGET)
-        .join("release/fw");
-    let boot = emulate(context, &firmware, &["mode=boot"])?;
-    let query = query(context, &firmware)?;
-    println!("{:<18} {:>8} {:>8} {:>8}", "", "boot", "query", "driver");
-    for key in SIZES {
-        let [boot, query] = [&boot, &query].map(|output| value(output, key));
-        let (boot, query) = (boot?, query?);
-        println!("{key:<18} {boot:>8} {query:>8} {:>8}", query - boot);
+    Cluster::build(context)?;
+    let mut figures = Figures::default();
+    let [base, card, firmware] = ["base", "card", "fw"].map(|name| images.path(name));
+    if context
+        .options
+        .scenario
+        .as_deref()
+        .is_none_or(|only| only == "card")
+    {
+        size_card(context, &base, &card, &mut figures)?;
     }
+    for (name, scenario) in SCENARIOS {
+        if context
+            .options
+            .scenario
+            .as_deref()
+            .is_none_or(|only| only == *name)
+        {
+            scenario(context, &firmware, &mut figures)?;
+        }
+    }
+    figures.judge(context)
+}
+
+/// What `cargo run` in the firmware's folder does: the sensors, unless the words say otherwise, against a simulated
+/// cluster of three, unless they name a port.
+pub(crate) fn board(context: &Context) -> Outcome {
+    let Some(board) = &context.options.board else {
+        return Err(Failure::new("no image was named"));
+    };
+    if !system::need(context, system::QEMU_ARM, "firmware in QEMU")? {
+        return Ok(());
+    }
+    let has = |key: &str| board.words.iter().any(|word| word.starts_with(key));
+    let mut emulation = Emulation::new(&board.image, board.words.iter().cloned());
+    if !has("mode=") {
+        emulation.words.push("mode=sensors".to_owned());
+    }
+    if let Some(machine) = board
+        .words
+        .iter()
+        .find_map(|word| word.strip_prefix("machine="))
+    {
+        emulation.machine = format!("mps2-{machine}");
+    }
+    let is_alone = has("mode=boot") || has("mode=echo") || has("port=");
+    let printed = if is_alone {
+        emulation.run_alone(context)?
+    } else {
+        Cluster::build(context)?;
+        scenarios::on_three(context, emulation)?.0
+    };
+    let flash = printed.number("flash_bytes")?;
+    println!("{} KiB of flash", flash.div_ceil(1024));
     Ok(())
 }
 
-/// Connects, prepares, executes and prints a row of a simulated cluster with one node.
-fn query(context: &Context, firmware: &Path) -> Outcome<String> {
-    context
-        .cargo([
-            "build",
-            "--locked",
-            "-p",
-            "messina-sim",
-            "--example",
-            "serve",
-        ])
-        .run()?;
-    let server = context.target_dir.join("debug/examples/serve");
-    // One node with two shards, the newest extensions, ports of its choice.
-    let mut server = context
-        .run(server)
-        .args(["1", "2", "v2", "0", "0"])
-        .start()?;
-    let ready = server.first_line(Duration::from_secs(20))?;
-    let port = contact_port(&ready)
-        .ok_or_else(|| Failure::new(format!("the simulated cluster is not ready: {ready}")))?;
-    let output = emulate(context, firmware, &["mode=query", &format!("port={port}")])?;
-    if output.lines().any(|line| line.starts_with("row ")) {
-        return Ok(output);
+/// What the driver takes, as it is built usually and as small as can be.
+fn size_card(context: &Context, base: &Path, card: &Path, figures: &mut Figures) -> Outcome {
+    scenarios::size_card(context, base, card, figures)?;
+    if let Some(images) = Images::build_smallest(context, CORTEX_M4F, &["base", "card"])? {
+        let [base, card] = ["base", "card"].map(|name| images.path(name));
+        scenarios::smallest_card(context, &base, &card, figures)?;
     }
-    Err(Failure::new("the firmware printed no row"))
-}
-
-/// The port in `"contact":["127.0.0.1:PORT"` of a server's ready line.
-fn contact_port(ready: &str) -> Option<u16> {
-    let contact = ready.split_once("\"contact\":[\"")?.1.split('"').next()?;
-    contact.rsplit_once(':')?.1.parse().ok()
-}
-
-fn emulate(context: &Context, firmware: &Path, parameters: &[&str]) -> Outcome<String> {
-    let arguments: String = parameters
-        .iter()
-        .map(|parameter| format!(",arg={parameter}"))
-        .collect();
-    let output = context
-        .run("qemu-system-arm")
-        .args([
-            "-M",
-            "mps2-an386",
-            "-display",
-            "none",
-            "-monitor",
-            "none",
-            "-serial",
-            "stdio",
-        ])
-        .args(["-nic", "user,model=lan9118", "-semihosting-config"])
-        .arg(format!("enable=on,target=native,arg=fw{arguments}"))
-        .arg("-kernel")
-        .arg(firmware)
-        .limit(RUN_MAX)
-        .run_and_read()?;
-    if output.lines().last() != Some("done ok") {
-        return Err(Failure::new("the firmware did not end with `done ok`"));
-    }
-    Ok(output)
-}
-
-/// The number behind a key in the firmware's output.
-fn value(output: &str, key: &str) -> Outcome<i64> {
-    output
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(found, _)| *found == key)
-        .and_then(|(_, value)| value.trim().parse().ok())
-        .ok_or_else(|| Failure::new(format!("the firmware printed no number for {key}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_port_is_read_from_the_ready_line() {
-        let ready =
-            r#"{"ready":true,"contact":["127.0.0.1:40123","127.0.0.2:1"],"control":"127.0.0.1:9"}"#;
-        assert_eq!(contact_port(ready), Some(40123));
-        assert_eq!(contact_port("error: address in use"), None);
-    }
-
-    #[test]
-    fn values_are_read_by_their_whole_key() {
-        let output = "flash_bytes_max 7\nflash_bytes 61440\nheap_calls none\n";
-        assert_eq!(value(output, "flash_bytes").expect("a number"), 61440);
-        assert!(value(output, "heap_calls").is_err());
-        assert!(value(output, "stack_peak_bytes").is_err());
-    }
+    Ok(())
 }

@@ -29,11 +29,12 @@ mod traces;
 mod wasm;
 mod web;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::context::{Context, Options};
+use crate::context::{Board, Context, Options};
 use crate::stage::Plan;
 
 /// The project's own commands.
@@ -94,8 +95,17 @@ enum Task {
         #[command(flatten)]
         common: Common,
     },
-    /// Build the firmware, run it in QEMU against a simulated cluster, print flash and RAM.
+    /// Build the firmware, run it in QEMU against simulated clusters, hold its figures to their budgets.
     Embedded {
+        /// A million of requests in the soak instead of thousands.
+        #[arg(long)]
+        full: bool,
+        /// Write what is better than its budget down as the new one.
+        #[arg(long)]
+        lower: bool,
+        /// Run this scenario alone.
+        #[arg(long, value_name = "SCENARIO", value_parser = scenario_names())]
+        only: Option<String>,
         #[command(flatten)]
         common: Common,
     },
@@ -103,6 +113,13 @@ enum Task {
     Traces {
         #[command(flatten)]
         common: Common,
+    },
+    /// Run an image of the firmware in QEMU; `cargo run` in its folder calls this.
+    Board {
+        /// The image.
+        image: PathBuf,
+        /// What it is to do, such as `mode=readings`.
+        words: Vec<String>,
     },
     /// Real Apache Cassandra and foreign drivers.
     Interop {
@@ -135,6 +152,10 @@ fn stage_names() -> clap::builder::PossibleValuesParser {
     stage::names().collect::<Vec<_>>().into()
 }
 
+fn scenario_names() -> clap::builder::PossibleValuesParser {
+    embedded::names().collect::<Vec<_>>().into()
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let context = match Context::new(options(&cli.command)) {
@@ -156,6 +177,7 @@ fn main() -> ExitCode {
         Task::Examples { .. } => Plan::one("examples", wasm::examples_alone),
         Task::Embedded { .. } => Plan::one("embedded", embedded::run),
         Task::Traces { .. } => Plan::one("traces", traces::run),
+        Task::Board { .. } => Plan::one("board", embedded::board),
         Task::Interop { .. } => Plan::one("interop", interop::run),
         Task::Bench { counts: true, .. } => Plan::one("counts", bench::counts),
         Task::Bench { counts: false, .. } => Plan::one("throughput", bench::throughput),
@@ -174,6 +196,7 @@ fn options(task: &Task) -> Options {
         Task::Full { common } => {
             options.no_install = common.no_install;
             options.seeds = simulation::SEEDS_FULL;
+            options.million = true;
         }
         Task::Sim { seeds, seed } => {
             options.seeds = seeds;
@@ -183,10 +206,29 @@ fn options(task: &Task) -> Options {
             options.no_install = common.no_install;
             options.messages = messages;
         }
+        Task::Embedded {
+            full,
+            lower,
+            ref only,
+            common,
+        } => {
+            options.lower_budgets = lower;
+            options.no_install = common.no_install;
+            options.scenario.clone_from(only);
+            options.million = full;
+        }
+        Task::Board {
+            ref image,
+            ref words,
+        } => {
+            options.board = Some(Board {
+                image: image.clone(),
+                words: words.clone(),
+            });
+        }
         Task::Package { common }
         | Task::Examples { common }
         | Task::Web { common }
-        | Task::Embedded { common }
         | Task::Traces { common }
         | Task::Interop { common }
         | Task::Bench { common, .. }

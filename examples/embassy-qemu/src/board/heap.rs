@@ -10,10 +10,8 @@ use core::sync::atomic::Ordering;
 use embedded_alloc::LlffHeap;
 use portable_atomic::AtomicUsize;
 
-include!(concat!(env!("OUT_DIR"), "/heap_bytes.rs"));
-
-/// Size of the arena.
-pub const ARENA_BYTES: usize = HEAP_BYTES;
+/// Memory for the heap; each image places one of its size in a static.
+pub type Arena = [MaybeUninit<u8>];
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap {
@@ -21,6 +19,7 @@ static HEAP: CountingHeap = CountingHeap {
     live: AtomicUsize::new(0),
     peak: AtomicUsize::new(0),
     calls: AtomicUsize::new(0),
+    arena: AtomicUsize::new(0),
 };
 
 struct CountingHeap {
@@ -28,6 +27,7 @@ struct CountingHeap {
     live: AtomicUsize,
     peak: AtomicUsize,
     calls: AtomicUsize,
+    arena: AtomicUsize,
 }
 
 /// What the heap was used for so far.
@@ -39,14 +39,22 @@ pub struct Usage {
     pub peak_bytes: usize,
     /// How often memory was asked for, including growing.
     pub calls: usize,
+    /// What there is to give.
+    pub arena_bytes: usize,
 }
 
 /// Gives the arena to the allocator. To be called once, before the first allocation.
-pub fn init() {
-    static mut ARENA: [MaybeUninit<u8>; ARENA_BYTES] = [MaybeUninit::uninit(); ARENA_BYTES];
-    // SAFETY: the arena is named nowhere else, so the allocator is its only user; `init` of the
-    // heap panics when called twice.
-    unsafe { HEAP.heap.init((&raw mut ARENA) as usize, ARENA_BYTES) };
+pub fn init(arena: &'static mut Arena) {
+    HEAP.arena.store(arena.len(), Ordering::Relaxed);
+    // SAFETY: borrowed for ever, so the allocator is its only user; `init` of the heap panics when
+    // called twice.
+    unsafe { HEAP.heap.init(arena.as_mut_ptr().addr(), arena.len()) };
+}
+
+/// Forgets the highest mark: it is what is live now.
+pub fn restart_peak() {
+    HEAP.peak
+        .store(HEAP.live.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Reads the counters.
@@ -55,6 +63,7 @@ pub fn usage() -> Usage {
         live_bytes: HEAP.live.load(Ordering::Relaxed),
         peak_bytes: HEAP.peak.load(Ordering::Relaxed),
         calls: HEAP.calls.load(Ordering::Relaxed),
+        arena_bytes: HEAP.arena.load(Ordering::Relaxed),
     }
 }
 

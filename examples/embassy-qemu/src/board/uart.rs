@@ -1,5 +1,5 @@
-//! Text output on UART0 (CMSDK), which QEMU shows on its standard output. Polled: the firmware
-//! prints a few lines, so waiting for room is simpler than a queue and loses nothing at exit.
+//! Text on UART0 (CMSDK), which is QEMU's standard output and input. Polled: the firmware prints a
+//! few lines, so waiting for room is simpler than a queue and loses nothing at exit.
 
 use core::fmt;
 
@@ -12,12 +12,19 @@ const STATE: usize = 0x04;
 const CTRL: usize = 0x08;
 const BAUDDIV: usize = 0x10;
 const STATE_TX_FULL: u32 = 1;
+const STATE_RX_FULL: u32 = 1 << 1;
 const CTRL_TX_ENABLE: u32 = 1;
+const CTRL_RX_ENABLE: u32 = 1 << 1;
 
-/// Makes the transmitter ready. To be called once before anything is printed.
+/// Makes both directions ready. To be called once before anything is printed.
 pub fn init() {
     UART0.write(BAUDDIV, 16);
-    UART0.write(CTRL, CTRL_TX_ENABLE);
+    UART0.write(CTRL, CTRL_TX_ENABLE | CTRL_RX_ENABLE);
+}
+
+/// The next byte that was typed, if one came.
+pub fn read() -> Option<u8> {
+    (UART0.read(STATE) & STATE_RX_FULL != 0).then(|| UART0.read(DATA) as u8)
 }
 
 /// The writer behind `println!`.

@@ -1,0 +1,83 @@
+//! `mode=cost`: INSERTs one by one, then rows in one page, each with the ticks of the counter in which
+//! the processor worked. Run with `-icount shift=3` a tick is five instructions.
+
+use messina_core::drive::{Session, Statement};
+
+use super::plant::{Readings, make_table};
+use super::{Failure, Plant};
+use crate::board::executor::busy_ticks;
+use crate::console::ask;
+use crate::parameters::Parameters;
+use crate::println;
+
+/// Rows of one page.
+const ROWS: u32 = 200;
+
+/// Runs the scenario.
+pub async fn run(plant: Plant) -> Result<(), Failure> {
+    plant
+        .run(plant.config(), async |session| {
+            work(session, plant.board.parameters).await
+        })
+        .await
+}
+
+async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure> {
+    let count = parameters.count;
+    make_table(session, parameters.nodes).await?;
+    let readings = Readings::prepare(session).await?;
+    for number in 0..200 {
+        readings.write(session, number).await?;
+    }
+    ask("stats insert_begin").await;
+    let busy = busy_ticks();
+    for number in 0..count {
+        readings.write(session, number).await?;
+    }
+    println!("insert_busy_ticks {}", busy_ticks().wrapping_sub(busy));
+    ask("stats insert_end").await;
+
+    let text = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
+    let insert = session.prepare(text).await?;
+    for number in 0..ROWS {
+        let row = (-1_i32, i64::from(number), f64::from(number));
+        session.execute(&insert, row).await?;
+    }
+    let text = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ?";
+    let select = session
+        .prepare(Statement::new(text).with_page_size(ROWS as i32))
+        .await?;
+    read_page(session, &select).await?;
+    ask("stats rows_begin").await;
+    let busy = busy_ticks();
+    for _ in 0..PAGES {
+        read_page(session, &select).await?;
+    }
+    println!("rows_busy_ticks {}", busy_ticks().wrapping_sub(busy));
+    println!("pages {PAGES}");
+    println!("page_rows {ROWS}");
+    ask("stats rows_end").await;
+    Ok(())
+}
+
+const PAGES: u32 = 20;
+
+async fn read_page(
+    session: &Session,
+    select: &messina_core::drive::Prepared,
+) -> Result<(), Failure> {
+    let page = session.execute(select, (-1_i32,)).await?;
+    let mut expected = 0_i64;
+    for row in page.rows::<(i32, i64, f64)>()? {
+        let (_, at, celsius) = row?;
+        if at != expected || celsius != at as f64 {
+            return Err(Failure::Found("a row came back changed"));
+        }
+        expected += 1;
+    }
+    if expected == i64::from(ROWS) {
+        Ok(())
+    } else {
+        Err(Failure::Found("rows are missing"))
+    }
+}

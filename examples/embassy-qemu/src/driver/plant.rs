@@ -1,0 +1,174 @@
+//! A session over the pool of sockets, and the tables that the scenarios use.
+//!
+//! The session and its runner share one task: nothing is spawned, and the runner is polled for as
+//! long as the work takes.
+
+use core::cell::RefCell;
+use core::net::{Ipv4Addr, SocketAddr};
+use core::num::NonZeroUsize;
+
+use embassy_futures::join::join;
+use messina_core::config::Config;
+use messina_core::drive::{Endpoint, Prepared, Session, start};
+use messina_core::error::Error;
+use messina_embassy::{EmbassyTransport, Options, Runner, Seed, SocketPool};
+
+use super::Failure;
+use crate::boot::Board;
+
+/// The windows of a connection.
+pub const RX_BYTES: usize = 2048;
+/// See [`RX_BYTES`].
+pub const TX_BYTES: usize = 1024;
+
+/// Where sessions come from.
+pub struct Plant {
+    /// The board they run on.
+    pub board: Board,
+    transport: EmbassyTransport<'static>,
+    connections: usize,
+    seed: RefCell<Seed>,
+}
+
+impl Plant {
+    /// A plant on sockets that were placed by the caller.
+    pub fn new<const N: usize>(
+        board: Board,
+        pool: &'static SocketPool<'static, N>,
+    ) -> Result<Self, &'static str> {
+        // The board's own number is from the host's entropy, or given for runs that repeat.
+        let mut numbers = board.seed;
+        let mut source = |into: &mut [u8]| {
+            for byte in into {
+                numbers = numbers.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                *byte = (numbers >> 56) as u8;
+            }
+            Ok(())
+        };
+        let mut seed = Seed::from_entropy(&mut source).map_err(|_| "no entropy")?;
+        Ok(Self {
+            board,
+            transport: EmbassyTransport::new(pool, &mut seed, Options::default()),
+            connections: N,
+            seed: RefCell::new(seed),
+        })
+    }
+
+    /// How a session of this plant is set up.
+    pub fn config(&self) -> Config {
+        let parameters = self.board.parameters;
+        let mut config = Config::mcu();
+        let first = parameters.host.to_bits();
+        for node in 0..u32::from(parameters.nodes) {
+            let host = Ipv4Addr::from_bits(first.wrapping_add(node));
+            let point = SocketAddr::from((host, parameters.port));
+            config.contact_points.push(Endpoint::Addr(point));
+        }
+        config.pool.connections_max = NonZeroUsize::new(self.connections);
+        config
+    }
+
+    /// Runs `work` with a session that is ready, then closes it.
+    pub async fn run(
+        &self,
+        config: Config,
+        work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (session, driver) = start(config, self.transport, &mut *self.seed.borrow_mut())?;
+        let runner = Runner::new(driver, self.connections);
+        let work = async {
+            let outcome = match session.ready().await {
+                Ok(()) => work(&session).await,
+                Err(error) => Err(error.into()),
+            };
+            session.close().await;
+            outcome
+        };
+        let ((), outcome) = join(runner, work).await;
+        outcome
+    }
+}
+
+/// Makes the table of readings: strongly consistent, with a replica on each of three nodes, or as it can
+/// be on one node.
+pub(super) async fn make_table(session: &Session, nodes: u8) -> Result<(), Error> {
+    let keyspace = if nodes < 3 {
+        "CREATE KEYSPACE IF NOT EXISTS plant WITH replication = \
+         {'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+    } else {
+        "CREATE KEYSPACE IF NOT EXISTS plant WITH replication = \
+         {'class': 'NetworkTopologyStrategy', 'replication_factor': 3} \
+         AND tablets = {'initial': 64} AND consistency = 'global'"
+    };
+    let table = "CREATE TABLE IF NOT EXISTS plant.readings (sensor int, at bigint, \
+                 celsius double, PRIMARY KEY (sensor, at))";
+    session.query(keyspace, ()).await?;
+    session.query(table, ()).await?;
+    Ok(())
+}
+
+/// The statements of a table of readings.
+pub(super) struct Readings {
+    pub(super) insert: Prepared,
+    pub(super) select: Prepared,
+}
+
+impl Readings {
+    pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
+        let insert = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
+        let select = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+        Ok(Self {
+            insert: session.prepare(insert).await?,
+            select: session.prepare(select).await?,
+        })
+    }
+
+    pub(super) async fn write(&self, session: &Session, number: u32) -> Result<(), Error> {
+        let Reading {
+            sensor,
+            at,
+            celsius,
+        } = Reading::new(number);
+        session.execute(&self.insert, (sensor, at, celsius)).await?;
+        Ok(())
+    }
+
+    /// Reads what `write` wrote and compares.
+    pub(super) async fn check(&self, session: &Session, number: u32) -> Result<(), Failure> {
+        let expected = Reading::new(number);
+        let key = (expected.sensor, expected.at);
+        let result = session.execute(&self.select, key).await?;
+        let (sensor, at, celsius) = result.single_row()?;
+        let found = Reading {
+            sensor,
+            at,
+            celsius,
+        };
+        if found == expected {
+            Ok(())
+        } else {
+            Err(Failure::Found("a reading came back changed"))
+        }
+    }
+}
+
+/// Sensors of the plant: the partitions.
+const SENSORS: u32 = 200;
+
+/// A reading that its number gives.
+#[derive(PartialEq)]
+pub(super) struct Reading {
+    pub(super) sensor: i32,
+    pub(super) at: i64,
+    pub(super) celsius: f64,
+}
+
+impl Reading {
+    pub(super) fn new(number: u32) -> Self {
+        Self {
+            sensor: (number % SENSORS) as i32,
+            at: i64::from(number / SENSORS) * 1_000,
+            celsius: 20.0 + f64::from(number) / 8.0,
+        }
+    }
+}

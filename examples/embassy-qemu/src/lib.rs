@@ -1,0 +1,21 @@
+//! messina on a small machine: a Cortex-M with embassy-executor and embassy-net, run in QEMU.
+//!
+//! Three images are made of this library. `base` gets an address and echoes bytes: the network
+//! without CQL. `card` adds the driver with prepared writes and reads and is what the size card
+//! counts. `fw` can do everything that README.md lists. A run does what its command line says,
+//! prints `key value` lines and ends with exit code 0 (line `done ok`) or 1 (line `failed ..`).
+#![no_std]
+
+extern crate alloc;
+
+pub mod board;
+pub mod boot;
+pub mod console;
+pub mod echo;
+pub mod parameters;
+pub mod report;
+
+#[cfg(feature = "driver")]
+mod driver;
+#[cfg(feature = "driver")]
+pub use driver::*;
