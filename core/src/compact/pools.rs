@@ -158,7 +158,11 @@ impl Machine {
             };
             links().filter(|link| there(link)).count()
         };
-        let shard = (0..of.get()).find(|shard| held(*shard) < shard_wanted)?;
+        // Links under way without a wish may each reach one of the shards that lack one.
+        let unwished = |link: &&Link| link.connection.is_none() && link.wish.is_none();
+        let under_way = links().filter(unwished).count();
+        let mut lacking = (0..of.get()).filter(|shard| held(*shard) < shard_wanted);
+        let shard = lacking.nth(under_way)?;
         let port = match host.security() {
             Security::Plain => ports.plain,
             Security::Tls => ports.tls,
