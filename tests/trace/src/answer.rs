@@ -8,7 +8,7 @@ use messina_core::conn::extensions::Agreed;
 use messina_core::error::{Applied, Error};
 use messina_core::exec::retry::{Decision, Failure, decide};
 use messina_core::wire::response::{
-    Columns, Extras, Response, ResultBody, Rows, RowsMetadata, ServerError, TypeOption,
+    Columns, Extras, Prepared, Response, ResultBody, Rows, RowsMetadata, ServerError, TypeOption,
     TypeOptionKind,
 };
 use messina_core::wire::{ParseError, Reader};
@@ -103,24 +103,39 @@ fn put_result(
         ResultBody::SchemaChange(change) => put(format_args!("schema {change:?}")),
         ResultBody::Rows(rows) => put_rows(rows, out)?,
         ResultBody::Prepared(prepared) => {
-            put(format_args!("prepared {}", Hex(prepared.id)));
-            if let Some(id) = prepared.result_metadata_id {
-                put(format_args!(" result id {}", Hex(id)));
-            }
-            put(format_args!(" key"));
-            for index in prepared.bound.key_indexes {
-                put(format_args!(" {index}"));
-            }
             if agreed.is_lwt(prepared.bound.flags) {
-                put(format_args!(" conditional"));
+                put(format_args!("conditional "));
             }
-            put(format_args!(" markers"));
-            put_columns(prepared.bound.columns, out);
-            put_metadata(&prepared.result, out);
+            put_prepared(prepared, out);
         }
         _ => put(format_args!("another result")),
     }
     Ok(())
+}
+
+/// A prepared statement.
+#[must_use]
+pub fn prepared(prepared: &Prepared<'_>) -> String {
+    let mut out = String::new();
+    put_prepared(prepared, &mut out);
+    out
+}
+
+fn put_prepared(prepared: &Prepared<'_>, out: &mut String) {
+    let mut put = |text: fmt::Arguments<'_>| {
+        let _fits = out.write_fmt(text);
+    };
+    put(format_args!("prepared {}", Hex(prepared.id)));
+    if let Some(id) = prepared.result_metadata_id {
+        put(format_args!(" result id {}", Hex(id)));
+    }
+    put(format_args!(" key"));
+    for index in prepared.bound.key_indexes {
+        put(format_args!(" {index}"));
+    }
+    put(format_args!(" markers"));
+    put_columns(prepared.bound.columns, out);
+    put_metadata(&prepared.result, out);
 }
 
 fn put_metadata(metadata: &RowsMetadata<'_>, out: &mut String) {

@@ -17,21 +17,18 @@ use messina_core::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiati
 use messina_core::conn::{
     Answer, Connection, ConnectionLimits, Outcome, Received, Refused, RequestHead, SlotKey,
 };
-use messina_core::error::{
-    Applied, Error, ErrorKind, LinkError, LinkErrorKind, PeerMisbehaved, TimeoutKind,
-};
+use messina_core::error::{Applied, Error, ErrorKind, PeerMisbehaved, TimeoutKind};
 use messina_core::routing::Partitioner;
 use messina_core::time::Instant;
 use messina_core::wire::request::{Execute, Prepare, Query, QueryParameters, RequestBody as _};
 use messina_core::wire::response::{Event, Extras, ResultBody};
-use messina_core::wire::{
-    EncodeError, EncodedValues, FrameHeader, Opcode, ProtocolVersion, Reader, ValuesBuilder,
-};
+use messina_core::wire::{EncodeError, FrameHeader, Opcode, ProtocolVersion, Reader};
 
 use crate::answer;
 use crate::log::Log;
+use crate::machine::link_error;
 use crate::routes::{Place, Routes};
-use crate::step::{Cell, Options, Step, number};
+use crate::step::{Cell, Options, Step, number, values};
 
 /// One link and what is under way on it.
 #[derive(Debug)]
@@ -148,12 +145,13 @@ impl Player {
                 Err(_) => log.line(format_args!("no such opcode")),
             },
             Step::Cancel(number) => self.cancel(*number, log),
-            Step::Close => {
+            Step::Close(_) => {
                 if let Some(connection) = self.connection() {
                     connection.drain();
                 }
             }
             Step::Route(statement, options, cells) => self.route(*statement, options, cells, log),
+            other => log.line(format_args!("not for this: {other:?}")),
         }
         self.submit(log);
         self.put_output(log);
@@ -302,12 +300,7 @@ impl Player {
         let Some(link) = self.link.take_if(|link| link.number == number) else {
             return;
         };
-        let kind = match why {
-            "reset" => LinkErrorKind::Reset,
-            "closed" => LinkErrorKind::ClosedByPeer,
-            _ => LinkErrorKind::TimedOut,
-        };
-        self.lost(link, &LinkError::new(kind).into(), log);
+        self.lost(link, &link_error(why).into(), log);
     }
 
     fn lost(&mut self, mut link: Link, error: &Error, log: &mut Log) {
@@ -623,10 +616,7 @@ impl Player {
         let deadline = self.deadline();
         if deadline != self.told_deadline {
             self.told_deadline = deadline;
-            match deadline {
-                Instant::FAR_FUTURE => log.line(format_args!("next never")),
-                at => log.line(format_args!("next {}", at.as_micros())),
-            }
+            log.next(deadline);
         }
     }
 }
@@ -643,19 +633,6 @@ fn put_agreed(agreed: &Agreed, log: &mut Log) {
         "agreed tablets {tablets:?}, metadata id {metadata_id}, authenticated {is_authenticated}"
     ));
     log.line(format_args!("offered {offer:?}"));
-}
-
-fn values(cells: &[Cell]) -> Result<EncodedValues<BytesMut>, &'static str> {
-    let mut builder = ValuesBuilder::new(BytesMut::new());
-    for cell in cells {
-        let put = match cell {
-            Cell::Bytes(bytes) => builder.value(bytes),
-            Cell::Null => builder.null(),
-            Cell::Unset => builder.unset(),
-        };
-        put.map_err(|_| "a value does not fit")?;
-    }
-    Ok(builder.finish())
 }
 
 /// How long a handshake may take.

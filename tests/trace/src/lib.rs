@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`step`] | the lines of a trace |
 //! | [`log`] | what comes out, and its digest |
+//! | [`player`] | what a trace is replayed through |
+//! | [`machine`] | replays through the whole driver for small images |
 //! | [`connection`] | replays through one connection, its handshake, and the planner |
 //! | [`answer`] | answers as text |
 //! | [`library`] | the traces that are kept |
@@ -21,6 +23,8 @@ pub mod answer;
 pub mod connection;
 pub mod library;
 pub mod log;
+pub mod machine;
+pub mod player;
 pub mod routes;
 pub mod step;
 
@@ -31,9 +35,9 @@ use crate::log::Log;
 
 /// Replays one trace. The log ends with the cause if a line of it cannot be read.
 #[must_use]
-pub fn replay(trace: &Trace) -> Log {
+pub fn replay(trace: &Trace<'_>) -> Log {
     let mut log = Log::new();
-    let mut player = connection::Player::new();
+    let mut player = player::Player::new();
     for (number, line) in (1_u32..).zip(trace.text.lines()) {
         let step = match step::parse(line) {
             Ok(Some(step)) => step,
@@ -61,8 +65,20 @@ pub fn replay_all(sink: &mut dyn fmt::Write, is_whole: bool) -> fmt::Result {
             writeln!(sink, "# {}", trace.name)?;
             sink.write_str(log.as_str())?;
         }
-        let len = log.as_str().len();
-        writeln!(sink, "{} {:016x} {len}", trace.name, log.digest())?;
+        writeln!(sink, "{}", Line(trace, &log))?;
     }
     Ok(())
+}
+
+/// The line by which the log of a trace is known: name, digest, length.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a view")]
+pub struct Line<'a>(pub &'a Trace<'a>, pub &'a Log);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(trace, log) = self;
+        let len = log.as_str().len();
+        write!(f, "{} {:016x} {len}", trace.name, log.digest())
+    }
 }

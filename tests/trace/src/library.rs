@@ -3,15 +3,15 @@
 /// A trace: the lines of [`step`](crate::step).
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a table")]
-pub struct Trace {
+pub struct Trace<'a> {
     /// The name of its file.
-    pub name: &'static str,
+    pub name: &'a str,
     /// The file.
-    pub text: &'static str,
+    pub text: &'a str,
 }
 
 /// All traces, by name.
-pub const TRACES: &[Trace] = &[
+pub const TRACES: &[Trace<'static>] = &[
     trace(
         "cassandra-errors",
         include_str!("../traces/cassandra-errors.txt"),
@@ -28,6 +28,42 @@ pub const TRACES: &[Trace] = &[
         "cassandra-types",
         include_str!("../traces/cassandra-types.txt"),
     ),
+    trace(
+        "driver-cluster",
+        include_str!("../traces/driver-cluster.txt"),
+    ),
+    trace("driver-errors", include_str!("../traces/driver-errors.txt")),
+    trace(
+        "driver-leaders",
+        include_str!("../traces/driver-leaders.txt"),
+    ),
+    trace(
+        "driver-malformed",
+        include_str!("../traces/driver-malformed.txt"),
+    ),
+    trace("driver-nodes", include_str!("../traces/driver-nodes.txt")),
+    trace(
+        "driver-refused",
+        include_str!("../traces/driver-refused.txt"),
+    ),
+    trace("driver-ring", include_str!("../traces/driver-ring.txt")),
+    trace("driver-single", include_str!("../traces/driver-single.txt")),
+    trace(
+        "driver-streamed",
+        include_str!("../traces/driver-streamed.txt"),
+    ),
+    trace(
+        "driver-tablets-v1",
+        include_str!("../traces/driver-tablets-v1.txt"),
+    ),
+    trace(
+        "driver-tablets-v2",
+        include_str!("../traces/driver-tablets-v2.txt"),
+    ),
+    trace(
+        "driver-timeouts",
+        include_str!("../traces/driver-timeouts.txt"),
+    ),
     trace("errors", include_str!("../traces/errors.txt")),
     trace("events", include_str!("../traces/events.txt")),
     trace("leaders", include_str!("../traces/leaders.txt")),
@@ -42,6 +78,6 @@ pub const TRACES: &[Trace] = &[
     trace("unprepared", include_str!("../traces/unprepared.txt")),
 ];
 
-const fn trace(name: &'static str, text: &'static str) -> Trace {
+const fn trace(name: &'static str, text: &'static str) -> Trace<'static> {
     Trace { name, text }
 }

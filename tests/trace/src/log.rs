@@ -4,12 +4,44 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
+use messina_core::target::Endpoint;
+use messina_core::time::Instant;
+
 /// The lines of one replay.
 #[derive(Debug, Default)]
 pub struct Log {
     text: String,
-    /// Bytes for links, for whoever records a trace: drained by [`Log::take_written`].
-    written: Vec<(u32, Vec<u8>)>,
+    /// For whoever records a trace: drained by [`Log::take_operations`].
+    operations: Vec<Operation>,
+}
+
+/// What is wanted of the network.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "a recorder must know them all")]
+pub enum Operation {
+    /// Bytes for a link.
+    Write {
+        /// Which.
+        link: u32,
+        /// They.
+        bytes: Vec<u8>,
+    },
+    /// A link is to be opened.
+    Connect {
+        /// Its number.
+        link: u32,
+        /// Where to.
+        place: Endpoint,
+        /// The wished source port.
+        port: Option<u16>,
+        /// The wished shard, and of how many.
+        shard: Option<(u16, u16)>,
+    },
+    /// A link is dropped, or closed.
+    End {
+        /// Which.
+        link: u32,
+    },
 }
 
 impl Log {
@@ -18,7 +50,7 @@ impl Log {
     pub const fn new() -> Self {
         Self {
             text: String::new(),
-            written: Vec::new(),
+            operations: Vec::new(),
         }
     }
 
@@ -32,12 +64,26 @@ impl Log {
     /// Bytes that go to a link.
     pub fn written(&mut self, link: u32, bytes: &[u8]) {
         self.line(format_args!("> {link} {}", Hex(bytes)));
-        self.written.push((link, bytes.to_vec()));
+        let bytes = bytes.to_vec();
+        self.operations.push(Operation::Write { link, bytes });
     }
 
-    /// The bytes for links since the last call.
-    pub fn take_written(&mut self) -> Vec<(u32, Vec<u8>)> {
-        core::mem::take(&mut self.written)
+    /// Something is wanted of the network.
+    pub(crate) fn operation(&mut self, operation: Operation) {
+        self.operations.push(operation);
+    }
+
+    /// When something would happen without another step.
+    pub(crate) fn next(&mut self, deadline: Instant) {
+        match deadline {
+            Instant::FAR_FUTURE => self.line(format_args!("next never")),
+            at => self.line(format_args!("next {}", at.as_micros())),
+        }
+    }
+
+    /// What was wanted of the network since the last call.
+    pub fn take_operations(&mut self) -> Vec<Operation> {
+        core::mem::take(&mut self.operations)
     }
 
     /// All lines.

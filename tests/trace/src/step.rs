@@ -12,6 +12,7 @@
 //! | `frame-max N` | longest body that is read |
 //! | `in-flight N`, `waiting N` | requests under way at once, and in the queue |
 //! | `node HOST_ID ADDRESS DC RACK SHARDS IGNORE_MSB TOKEN ..` | a node of the cluster |
+//! | `machine server\|mcu full\|single` | the whole driver for small images is replayed, not one connection |
 //! | `keyspace NAME tablets\|vnodes strong\|weak DC=FACTOR ..` | a keyspace |
 //! | `table KEYSPACE NAME` | a table of it |
 //! | `prefer DC RACK` | the preferred places; `-` is none |
@@ -25,14 +26,30 @@
 //! | `execute N STATEMENT OPTION .. : CELL ..` | it executes; a cell is bytes, `null` or `unset` |
 //! | `raw N OPCODE BYTES` | it sends this body |
 //! | `cancel N` | it gives a request up |
-//! | `close` | it closes |
+//! | `close N` | it closes |
 //! | `route STATEMENT OPTION .. : CELL ..` | what would be planned is asked for |
 //!
-//! Options: `timeout=MICROS`, `consistency=NUMBER`, `serial=NUMBER`, `page=ROWS`, `state=BYTES`, `idempotent`.
+//! Options: `timeout=MICROS`, `consistency=NUMBER`, `serial=NUMBER`, `page=ROWS`, `state=BYTES`, `idempotent`,
+//! `traced`, `streamed`.
+//!
+//! For the machine alone; its links are numbered by itself, and what is told of the cluster it reads:
+//!
+//! | line | step |
+//! |---|---|
+//! | `contact HOST:PORT,..`, `use KEYSPACE`, `seed N` | how the session is set |
+//! | `pool host\|shard N` | how many links |
+//! | `steering none\|port\|shard` | what the transport can do about source ports |
+//! | `wall MICROS` | the time of the world when the clock began |
+//! | `start N` | it starts |
+//! | `batch N KIND OPTION .. : STATEMENT CELL .. ; ..` | statements as a batch |
+//! | `release STATEMENT` | a statement is not held any more |
+//! | `room open\|shut` | whether streamed rows may come |
+//! | `status` | what it knows is asked for |
 
 use alloc::vec::Vec;
 
-use messina_core::wire::Consistency;
+use bytes::BytesMut;
+use messina_core::wire::{Consistency, EncodedValues, ValuesBuilder};
 
 /// One step of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +65,13 @@ pub enum Step<'a> {
     Query(u32, Options, &'a str),
     Execute(u32, u32, Options, Vec<Cell>),
     Raw(u32, u8, Vec<u8>),
+    Batch(u32, u8, Options, Vec<(u32, Vec<Cell>)>),
     Cancel(u32),
-    Close,
+    Release(u32),
+    Room(bool),
+    Status,
+    Start(u32),
+    Close(u32),
     Route(u32, Options, Vec<Cell>),
 }
 
@@ -64,6 +86,8 @@ pub struct Options {
     pub page: Option<i32>,
     pub state: Option<Vec<u8>>,
     pub is_idempotent: bool,
+    pub is_traced: bool,
+    pub is_streamed: bool,
 }
 
 impl Options {
@@ -77,6 +101,8 @@ impl Options {
             page: None,
             state: None,
             is_idempotent: false,
+            is_traced: false,
+            is_streamed: false,
         }
     }
 }
@@ -98,7 +124,7 @@ pub enum Cell {
 }
 
 /// Settings, which stand before the first step.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 20] = [
     "login",
     "tablets",
     "early",
@@ -111,6 +137,14 @@ const SETTINGS: [&str; 12] = [
     "table",
     "prefer",
     "down",
+    "up",
+    "machine",
+    "contact",
+    "use",
+    "seed",
+    "pool",
+    "steering",
+    "wall",
 ];
 
 /// The step of a line, if it is one.
@@ -145,9 +179,18 @@ pub fn parse(line: &str) -> Result<Option<Step<'_>>, &'static str> {
             hex(words.next().ok_or("no body")?)?,
         ),
         "cancel" => Step::Cancel(number(words.next())?),
-        "close" => Step::Close,
+        "batch" => Step::Batch(
+            number(words.next())?,
+            number(words.next())?,
+            options(words)?,
+            back.split(';').map(part).collect::<Result<_, _>>()?,
+        ),
+        "release" => Step::Release(number(words.next())?),
+        "room" => Step::Room(words.next() == Some("open")),
+        "status" => Step::Status,
+        "start" => Step::Start(number(words.next())?),
+        "close" => Step::Close(number(words.next())?),
         "route" => Step::Route(number(words.next())?, options(words)?, cells(back)?),
-        "up" => Step::Setting("up", words.collect()),
         name => match SETTINGS.iter().find(|setting| **setting == name) {
             Some(setting) => Step::Setting(setting, words.collect()),
             None => return Err("no such step"),
@@ -165,6 +208,8 @@ fn options<'a>(words: impl Iterator<Item = &'a str>) -> Result<Options, &'static
             ("page", value) => options.page = Some(number(Some(value))?),
             ("state", value) => options.state = Some(hex(value)?),
             ("idempotent", "") => options.is_idempotent = true,
+            ("traced", "") => options.is_traced = true,
+            ("streamed", "") => options.is_streamed = true,
             _ => return Err("no such option"),
         }
     }
@@ -184,6 +229,29 @@ fn cells(text: &str) -> Result<Vec<Cell>, &'static str> {
         })
     };
     text.split_whitespace().map(cell).collect()
+}
+
+/// A part of a batch.
+fn part(text: &str) -> Result<(u32, Vec<Cell>), &'static str> {
+    let (statement, rest) = text
+        .trim()
+        .split_once(' ')
+        .unwrap_or_else(|| (text.trim(), ""));
+    Ok((number(Some(statement))?, cells(rest)?))
+}
+
+/// The values of a request.
+pub(crate) fn values(cells: &[Cell]) -> Result<EncodedValues<BytesMut>, &'static str> {
+    let mut builder = ValuesBuilder::new(BytesMut::new());
+    for cell in cells {
+        let put = match cell {
+            Cell::Bytes(bytes) => builder.value(bytes),
+            Cell::Null => builder.null(),
+            Cell::Unset => builder.unset(),
+        };
+        put.map_err(|_| "a value does not fit")?;
+    }
+    Ok(builder.finish())
 }
 
 /// A number in words of a line.

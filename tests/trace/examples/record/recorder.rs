@@ -3,9 +3,10 @@
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
+use messina_core::target::Endpoint;
 use messina_sim::node::{Cluster, ConnectionId, Listener, Options};
-use messina_trace::connection::Player;
-use messina_trace::log::{Hex, Log};
+use messina_trace::log::{Hex, Log, Operation};
+use messina_trace::player::Player;
 use messina_trace::step;
 
 /// How bytes are cut into pieces on their way to the player.
@@ -76,34 +77,91 @@ impl Recorder {
 
     /// A link to a node is opened.
     pub(crate) fn open(&mut self, link: u32, node: usize) {
-        let peer = format!("127.0.1.1:{}", 50_000 + link).parse().unwrap();
-        let wall = self.wall();
-        let connection = self
-            .cluster
-            .accept(node, Listener::Regular, peer, wall)
-            .expect("the node takes connections");
-        self.links.insert(link, connection);
+        self.accept(link, node, Listener::Regular, None);
         self.ask(&format!("open {link}"));
     }
 
-    /// Carries bytes both ways until nothing moves.
+    /// Whether the node takes a connection.
+    fn accept(&mut self, link: u32, node: usize, listener: Listener, port: Option<u16>) -> bool {
+        let port = port.unwrap_or_else(|| 50_000 + u16::try_from(link).expect("few links"));
+        let peer = format!("127.0.1.1:{port}").parse().unwrap();
+        let wall = self.wall();
+        let connection = self.cluster.accept(node, listener, peer, wall);
+        self.links
+            .extend(connection.map(|connection| (link, connection)));
+        connection.is_some()
+    }
+
+    /// Carries bytes both ways, and opens what is to be opened, until nothing moves.
     pub(crate) fn settle(&mut self) {
         loop {
-            let wall = self.wall();
-            for (link, bytes) in self.log.take_written() {
-                if let Some(&connection) = self.links.get(&link) {
-                    self.cluster.feed(connection, &bytes, wall);
-                }
+            let operations = self.log.take_operations();
+            let mut moved = !operations.is_empty();
+            for operation in operations {
+                self.carry_out(operation);
             }
-            let mut moved = false;
+            let wall = self.wall();
             for (link, connection) in self.links.clone() {
                 let bytes = self.cluster.take_output(connection, wall);
                 moved |= !bytes.is_empty();
                 self.arrive(link, &bytes);
+                if self.cluster.is_closed(connection) && self.links.remove(&link).is_some() {
+                    self.cluster.disconnect(connection);
+                    self.step(&format!("end {link} closed"));
+                    moved = true;
+                }
             }
             if !moved {
                 return;
             }
+        }
+    }
+
+    fn carry_out(&mut self, operation: Operation) {
+        match operation {
+            Operation::Write { link, bytes } => {
+                if let Some(&connection) = self.links.get(&link) {
+                    let wall = self.wall();
+                    self.cluster.feed(connection, &bytes, wall);
+                }
+            }
+            Operation::Connect {
+                link,
+                place,
+                port,
+                shard,
+            } => {
+                let port = port.or_else(|| {
+                    let (shard, of) = shard?;
+                    Some((40_000 + link * u32::from(of)) as u16 / of * of + shard)
+                });
+                let line = match self.find(&place) {
+                    Some((node, listener)) if self.accept(link, node, listener, port) => "open",
+                    _ => "end",
+                };
+                let why = if line == "end" { " refused" } else { "" };
+                self.step(&format!("{line} {link}{why}"));
+            }
+            Operation::End { link } => {
+                if let Some(connection) = self.links.remove(&link) {
+                    self.cluster.disconnect(connection);
+                }
+            }
+        }
+    }
+
+    /// The node at a place, and its listener.
+    fn find(&self, place: &Endpoint) -> Option<(usize, Listener)> {
+        let Endpoint::Addr(address) = place else {
+            return None;
+        };
+        let options = self.cluster.options();
+        let mut nodes = 0..self.cluster.node_count();
+        let node = nodes.find(|node| options.address(*node) == address.ip())?;
+        match address.port() {
+            port if port == options.port => Some((node, Listener::Regular)),
+            port if Some(port) == options.shard_aware_port => Some((node, Listener::ShardAware)),
+            _ => None,
         }
     }
 
@@ -172,6 +230,18 @@ impl Recorder {
         self.text
     }
 
+    /// In place of the node's answer to the last request this frame comes, `SSSS` being its stream.
+    pub(crate) fn answer_last_with(&mut self, frame: &str) {
+        let mut writes = self.log.take_operations().into_iter().rev();
+        let last = writes.find_map(|operation| match operation {
+            Operation::Write { link, bytes } => Some((link, bytes)),
+            _ => None,
+        });
+        let (link, bytes) = last.expect("a request");
+        let stream = format!("{:02x}{:02x}", bytes[2], bytes[3]);
+        self.arrive(link, &bytes_of(&frame.replace("SSSS", &stream)));
+    }
+
     /// The stream id of the last request that went out.
     pub(crate) fn last_stream(&self) -> [u8; 2] {
         let last = self
@@ -189,4 +259,14 @@ impl Recorder {
     pub(crate) fn log(&self) -> &str {
         self.log.as_str()
     }
+}
+
+/// Bytes of hexadecimal digits with spaces.
+pub(crate) fn bytes_of(digits: &str) -> Vec<u8> {
+    let digits: Vec<u32> = digits
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .collect();
+    let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).unwrap();
+    digits.chunks(2).map(byte).collect()
 }

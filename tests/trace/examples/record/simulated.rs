@@ -2,7 +2,7 @@
 
 use messina_sim::node::{CqlError, Credentials, Options, Replica, TabletsMode};
 
-use crate::recorder::{Pieces, Recorder};
+use crate::recorder::{Pieces, Recorder, bytes_of};
 
 pub(crate) fn all() -> Vec<(&'static str, String)> {
     vec![
@@ -299,7 +299,7 @@ fn queueing() -> String {
     recorder.settle();
     recorder.pass(50_000);
     recorder.pass(50_000);
-    recorder.step("close");
+    recorder.step("close 0");
     recorder.step("execute 20 4 : 00000001");
     recorder.step("end 0 reset");
     recorder.text()
@@ -359,16 +359,16 @@ fn malformed() -> String {
         recorder.step(&format!("execute {number} 4 idempotent : 00000001"));
         let stream = recorder.last_stream();
         let stream = format!("{:02x}{:02x}", stream[0], stream[1]);
-        let frame = bytes(&frame.replace("SSSS", &stream));
+        let frame = bytes_of(&frame.replace("SSSS", &stream));
         recorder.arrive(0, &frame);
     }
     recorder.step("# answers to nobody");
-    recorder.arrive(0, &bytes("84 00 0abc 08 00000004 00000001"));
+    recorder.arrive(0, &bytes_of("84 00 0abc 08 00000004 00000001"));
     recorder.step("# an event that ends too soon, one of no known kind, one on the wrong stream");
-    recorder.arrive(0, &bytes("84 00 ffff 0c 00000004 000d5354"));
-    recorder.arrive(0, &bytes("84 00 ffff 0c 00000005 0003 4f4444"));
+    recorder.arrive(0, &bytes_of("84 00 ffff 0c 00000004 000d5354"));
+    recorder.arrive(0, &bytes_of("84 00 ffff 0c 00000005 0003 4f4444"));
     recorder.step("execute 200 4 idempotent : 00000001");
-    recorder.arrive(0, &bytes("84 00 0001 0c 00000005 0003 4f4444"));
+    recorder.arrive(0, &bytes_of("84 00 0001 0c 00000005 0003 4f4444"));
     let openings = [
         "# a version that was not asked for",
         "85 00 0000 06 00000002 0000",
@@ -389,22 +389,13 @@ fn malformed() -> String {
     for (link, pair) in (1..).zip(openings.chunks(2)) {
         recorder.step(pair[0]);
         recorder.step(&format!("open {link}"));
-        recorder.arrive(link, &bytes(pair[1]));
+        recorder.arrive(link, &bytes_of(pair[1]));
     }
     recorder.step("# a handshake that never ends");
     recorder.step("open 9");
     recorder.pass(4_999_999);
     recorder.pass(1);
     recorder.text()
-}
-
-fn bytes(digits: &str) -> Vec<u8> {
-    let digits: Vec<u32> = digits
-        .chars()
-        .filter_map(|digit| digit.to_digit(16))
-        .collect();
-    let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).unwrap();
-    digits.chunks(2).map(byte).collect()
 }
 
 /// Vnodes, two data centres, nodes that are down.
