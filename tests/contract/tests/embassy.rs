@@ -6,6 +6,12 @@
 mod authority;
 #[path = "embassy/cable.rs"]
 mod cable;
+#[path = "embassy/cancellation.rs"]
+mod cancellation;
+#[path = "embassy/names.rs"]
+mod names;
+#[path = "embassy/partial.rs"]
+mod partial;
 #[path = "embassy/relay.rs"]
 mod relay;
 #[path = "embassy/session.rs"]
@@ -152,20 +158,42 @@ fn the_link_contract_holds() {
         let (link, mut far) = pair(rig, &transport).await;
         let source_port = link.source_port().unwrap().get();
         assert_eq!(source_port, far.remote_endpoint().unwrap().port);
-        let echo = async {
-            let mut buffer = [0; 700];
-            while let Ok(len @ 1..) = far.read(&mut buffer).await {
-                let mut rest = &buffer[..len];
-                while !rest.is_empty() {
-                    rest = &rest[far.write(rest).await.unwrap()..];
-                }
-            }
-            far.close();
-        };
+        let echo = echo(&mut far);
         let (outcome, ()) = join(link_contract(link), echo).await;
         assert_eq!(outcome, Ok(()));
         assert_eq!(pool.free(), 2);
     });
+}
+
+/// A lost frame costs a second and more, so few are.
+#[test]
+fn the_link_contract_holds_on_a_cable_that_loses_frames() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let (link, mut far) = pair(rig, &transport).await;
+        rig.cable
+            .disturb(36, 1, embassy_time::Duration::from_micros(300));
+        let echo = echo(&mut far);
+        let (outcome, ()) = join(link_contract(link), echo).await;
+        assert_eq!(outcome, Ok(()));
+        assert!(rig.cable.lost() > 0, "the seed loses none");
+        assert_eq!(pool.free(), 2);
+    });
+}
+
+/// Sends everything back until the peer closes.
+async fn echo(far: &mut TcpSocket<'_>) {
+    let mut buffer = [0; 700];
+    while let Ok(len @ 1..) = far.read(&mut buffer).await {
+        let mut rest = &buffer[..len];
+        while !rest.is_empty() {
+            let Ok(written) = far.write(rest).await else {
+                return;
+            };
+            rest = &rest[written..];
+        }
+    }
+    far.close();
 }
 
 #[test]
@@ -388,6 +416,26 @@ fn an_abandoned_connect_gives_its_socket_back() {
         drop((first, second));
         assert_eq!(pool.free(), 2);
         let (_link, _far) = pair(rig, &transport).await;
+    });
+}
+
+#[test]
+fn an_address_that_is_lost_ends_what_is_open_and_what_opens() {
+    on_cable(async |rig| {
+        let (transport, pool) = transport(rig.near, Options::default());
+        let (mut link, _far) = pair(rig, &transport).await;
+        let connecting = transport.connect(target(&transport, NOBODY, PORT, PATIENCE));
+        let lose = async {
+            embassy_time::Timer::after_millis(20).await;
+            rig.near.set_config_v4(ConfigV4::None);
+        };
+        let begin = transport.clock().now();
+        let (connected, (read, ())) = join(connecting, join(read(&mut link, 64), lose)).await;
+        assert_eq!(connected.unwrap_err(), NO_ADDRESS);
+        assert_eq!(read, Err(NO_ADDRESS));
+        assert!(elapsed(begin, &transport) < Duration::from_secs(1));
+        drop(link);
+        assert_eq!(pool.free(), 2);
     });
 }
 

@@ -71,22 +71,27 @@ impl<'d> EmbassyConnecting<'d> {
             Some(socket) => socket,
             None => self.socket.insert(self.network.lease()?),
         };
+        let network = self.network.state();
+        let look_again = Instant::now() + LOOK_EVERY;
         if !self.has_begun {
             let must_reset = || Instant::now() < self.reset_until;
-            if self.network.state().is_err()
-                || socket.poll_reset_sent(cx).is_pending() && must_reset()
-            {
-                return time::poll_at(Instant::now() + LOOK_EVERY, cx).map(Ok);
+            if network.is_err() || socket.poll_reset_sent(cx).is_pending() && must_reset() {
+                time::wake_at(look_again, cx);
+                return Poll::Pending;
             }
             self.network.begin(socket, self.remote, self.wish)?;
             self.has_begun = true;
         }
-        if ready!(socket.poll_opened(cx)) {
-            return Poll::Ready(Ok(()));
+        match socket.poll_opened(cx) {
+            Poll::Ready(true) => Poll::Ready(Ok(())),
+            // The loss of the address may end a connect as a refusal does, or not at all.
+            _ if network.is_err() => Poll::Ready(network),
+            Poll::Ready(false) => Poll::Ready(Err(LinkError::new(LinkErrorKind::Refused))),
+            Poll::Pending => {
+                time::wake_at(look_again, cx);
+                Poll::Pending
+            }
         }
-        // The loss of the address ends a connect as a refusal does.
-        let refused = Err(LinkError::new(LinkErrorKind::Refused));
-        Poll::Ready(self.network.state().and(refused))
     }
 }
 

@@ -24,14 +24,19 @@ pub(crate) fn tick_at(at: Instant) -> Option<embassy_time::Instant> {
     Some(tick)
 }
 
-/// Ready at that tick; until then the waker is in the timer queue.
+/// Ready at that tick.
 pub(crate) fn poll_at(at: embassy_time::Instant, cx: &mut Context<'_>) -> Poll<()> {
     if embassy_time::Instant::now() >= at {
         return Poll::Ready(());
     }
-    // Its first poll is never ready before the time: it leaves the waker in the timer queue, and
-    // that is all that is wanted of it.
-    pin!(EmbassySleep::at(at)).poll(cx)
+    wake_at(at, cx);
+    Poll::Pending
+}
+
+/// Leaves the waker in the timer queue, to be woken at that tick or, if it has come, at once.
+pub(crate) fn wake_at(at: embassy_time::Instant, cx: &mut Context<'_>) {
+    // Its first poll is never ready: it fills the queue, and that is all that is wanted of it.
+    let _ = pin!(EmbassySleep::at(at)).poll(cx);
 }
 
 /// A timer that is asked anew at each poll and therefore costs nothing to re-arm.

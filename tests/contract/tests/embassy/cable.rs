@@ -5,13 +5,14 @@ use core::cell::Cell;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use std::collections::VecDeque;
 
 use embassy_futures::join::join4;
 use embassy_futures::select::{Either, select};
 use embassy_net::driver::{HardwareAddress, LinkState};
 use embassy_net::{Ipv4Address, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
 use embassy_net_driver_channel as channel;
-use embassy_time::{Duration, with_timeout};
+use embassy_time::{Duration, Instant, Timer, with_timeout};
 
 /// Address of the near stack.
 pub(crate) const NEAR: Ipv4Address = Ipv4Address::new(127, 0, 0, 100);
@@ -41,6 +42,11 @@ pub(crate) struct Rig {
 /// What can happen to the wire.
 pub(crate) struct Cable {
     cut: Cell<bool>,
+    /// Of a thousand frames, this many are lost.
+    lost_per_mille: Cell<u64>,
+    delay: Cell<Duration>,
+    dice: Cell<u64>,
+    lost: Cell<u32>,
     near: channel::StateRunner<'static>,
 }
 
@@ -48,6 +54,28 @@ impl Cable {
     /// Frames vanish without either side being told, until healed.
     pub(crate) fn cut(&self, cut: bool) {
         self.cut.set(cut);
+    }
+
+    /// From now on each frame is late by `delay`, and of a thousand `lost_per_mille` do not arrive;
+    /// which ones, the seed decides.
+    pub(crate) fn disturb(&self, seed: u64, lost_per_mille: u64, delay: Duration) {
+        self.dice.set(seed);
+        self.lost_per_mille.set(lost_per_mille);
+        self.delay.set(delay);
+    }
+
+    /// Frames that were lost by the dice.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost.get()
+    }
+
+    fn loses(&self) -> bool {
+        let dice = self.dice.get();
+        let dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.dice.set(dice);
+        let is_lost = (dice >> 33) % 1_000 < self.lost_per_mille.get();
+        self.lost.set(self.lost.get() + u32::from(is_lost));
+        is_lost || self.cut.get()
     }
 
     /// The near side notices that the plug is out, or in.
@@ -68,6 +96,10 @@ pub(crate) fn on_cable<F: Future<Output = ()>>(test: impl FnOnce(Rig) -> F) {
     far_state.set_link_state(LinkState::Up);
     let cable: &'static Cable = leak(Cable {
         cut: Cell::new(false),
+        lost_per_mille: Cell::new(0),
+        delay: Cell::new(Duration::from_ticks(0)),
+        dice: Cell::new(0),
+        lost: Cell::new(0),
         near: near_state,
     });
 
@@ -116,7 +148,7 @@ fn stack(
     let config = embassy_net::Config::ipv4_static(StaticConfigV4 {
         address: Ipv4Cidr::new(address, 24),
         gateway: None,
-        dns_servers: Default::default(),
+        dns_servers: [FAR].into_iter().collect(),
     });
     embassy_net::new(device, config, leak(StackResources::<SOCKETS>::new()), seed)
 }
@@ -126,14 +158,29 @@ async fn carry(
     mut to: channel::RxRunner<'static, MTU>,
     cable: &Cable,
 ) {
+    let mut late = VecDeque::new();
     loop {
-        let frame = from.tx_buf().await;
-        let len = frame.len();
-        if !cable.cut.get() {
-            let room = to.rx_buf().await;
-            room[..len].copy_from_slice(frame);
-            to.rx_done(len);
+        let arrival = async {
+            match late.front() {
+                Some((at, _)) => Timer::at(*at).await,
+                None => core::future::pending().await,
+            }
+        };
+        match select(from.tx_buf(), arrival).await {
+            Either::First(frame) => {
+                if !cable.loses() {
+                    late.push_back((Instant::now() + cable.delay.get(), frame.to_vec()));
+                }
+                from.tx_done();
+            }
+            Either::Second(()) => {
+                let Some((_, frame)) = late.pop_front() else {
+                    continue;
+                };
+                let room = to.rx_buf().await;
+                room[..frame.len()].copy_from_slice(&frame);
+                to.rx_done(frame.len());
+            }
         }
-        from.tx_done();
     }
 }
