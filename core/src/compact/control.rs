@@ -207,9 +207,11 @@ impl Machine {
 
     fn choose_control(&mut self, but: Option<u32>) {
         let mut links = self.links.iter();
-        if let Some(link) = links.find(|link| link.serves() && Some(link.number) != but) {
+        if let Some(link) = links.find(|link| link.serves() && Some(link.number) != but)
+            && let Some(agreed) = &link.agreed
+        {
             self.control.link = Some(link.number);
-            self.plane.restart();
+            self.plane.restart(agreed);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Plane, Vec};
 use alloc::boxed::Box;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use uuid::Uuid;
 
 use crate::routing::{Policy, ShardMap};
@@ -15,8 +15,8 @@ use crate::routing::{Policy, ShardMap};
 #[derive(Clone, Debug, Default)]
 pub struct Member {
     host_id: Uuid,
-    address: Option<IpAddr>,
-    broadcast: Option<IpAddr>,
+    address: Address,
+    broadcast: Address,
     dc: u16,
     rack: u16,
     sharding: Option<ShardMap>,
@@ -73,6 +73,53 @@ pub struct MemberRow<'a> {
     pub has_tokens: bool,
 }
 
+/// An address in sixteen bytes, those of the old kind mapped; all zero for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address([u8; 16]);
+
+impl Address {
+    pub(super) const NONE: Self = Self([0; 16]);
+
+    /// From the bytes of the protocol. Those that stand for all interfaces are none.
+    #[inline(never)]
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        let mut address = Self::NONE;
+        let start = address.0.len().wrapping_sub(bytes.len());
+        let is_of_size = matches!(bytes.len(), 4 | 16);
+        if is_of_size && bytes.iter().any(|byte| *byte != 0) {
+            for (place, byte) in address.0.iter_mut().skip(start).zip(bytes) {
+                *place = *byte;
+            }
+            if let ([.., upper, lower, _, _, _, _], 4) = (&mut address.0, bytes.len()) {
+                (*upper, *lower) = (0xff, 0xff);
+            }
+        }
+        address
+    }
+
+    fn of(address: Option<IpAddr>) -> Self {
+        match address {
+            Some(IpAddr::V4(address)) => Self::new(&address.octets()),
+            Some(IpAddr::V6(address)) => Self::new(&address.octets()),
+            None => Self::NONE,
+        }
+    }
+
+    fn ip(self) -> Option<IpAddr> {
+        (self != Self::NONE).then(|| Ipv6Addr::from(self.0).to_canonical())
+    }
+}
+
+/// A row as it is read.
+pub(super) struct Row<'a> {
+    pub(super) host_id: Uuid,
+    pub(super) address: Address,
+    pub(super) broadcast: Address,
+    pub(super) dc: &'a str,
+    pub(super) rack: &'a str,
+    pub(super) has_tokens: bool,
+}
+
 impl Member {
     /// Its identity.
     pub const fn host_id(&self) -> Uuid {
@@ -81,13 +128,17 @@ impl Member {
 
     /// Where clients reach it, under the port of the contact point. `None` if its own row did not
     /// say: then it is reached only through the contact point that led to it.
-    pub const fn address(&self) -> Option<IpAddr> {
-        self.address
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address.ip()
     }
 
     /// The address that events name.
-    pub const fn broadcast(&self) -> Option<IpAddr> {
-        self.broadcast
+    pub fn broadcast(&self) -> Option<IpAddr> {
+        self.broadcast.ip()
+    }
+
+    pub(super) fn has_address(&self, address: Address) -> bool {
+        self.address == address || self.broadcast == address
     }
 
     /// How it divides tokens over shards, once a link has told.
@@ -157,11 +208,11 @@ impl Cluster {
 
     /// The number of a name, which is kept if it is new. Names that are too many or too long are
     /// all the same one.
-    fn intern(&mut self, name: &str, names_max: usize) -> u16 {
+    pub(super) fn intern(&mut self, name: &str, members_max: usize) -> u16 {
         let known = self.names.iter().position(|known| **known == *name);
         let place = known.unwrap_or(self.names.len());
         if known.is_none() {
-            if place >= names_max || name.len() > NAME_LEN_MAX {
+            if place >= members_max.saturating_mul(2) || name.len() > NAME_LEN_MAX {
                 return u16::MAX;
             }
             self.names.push(name.into());
@@ -213,12 +264,21 @@ impl Plane {
             .map_or("", |name| name)
     }
 
-    /// Takes a node, as a row tells of it or as it was saved; gives its number, or counts it as
-    /// left out.
-    ///
-    /// Of several rows with one host id in the same reading the first counts if it is the node's
-    /// own, else the one with the lowest address.
+    /// Takes a node as it was saved; gives its number, or counts it as left out.
     pub fn put_member(&mut self, row: &MemberRow<'_>) -> Option<u16> {
+        self.put_row(&Row {
+            host_id: row.host_id,
+            address: Address::of(row.address),
+            broadcast: Address::of(row.broadcast),
+            dc: row.dc,
+            rack: row.rack,
+            has_tokens: row.has_tokens,
+        })
+    }
+
+    /// Takes a node as a row tells of it. Of several rows with one host id in the same reading the
+    /// one with the lowest address counts.
+    pub(super) fn put_row(&mut self, row: &Row<'_>) -> Option<u16> {
         let members_max = usize::from(self.limits.members).min(MEMBERS_MAX);
         let cluster = &mut self.cluster;
         let is_it = |member: &Member| member.host_id == row.host_id;
@@ -230,11 +290,7 @@ impl Plane {
             cluster.left_out = cluster.left_out.saturating_add(1);
             return None;
         };
-        let names_max = members_max.saturating_mul(2);
-        let names = (
-            cluster.intern(row.dc, names_max),
-            cluster.intern(row.rack, names_max),
-        );
+        let names = [row.dc, row.rack].map(|name| cluster.intern(name, members_max));
         if place == cluster.members.len() {
             cluster.members.push(Member::default());
         }
@@ -255,7 +311,7 @@ impl Plane {
         member.host_id = row.host_id;
         member.address = row.address;
         member.broadcast = row.broadcast;
-        (member.dc, member.rack) = names;
+        [member.dc, member.rack] = names;
         member.distance = Distance::new(&self.policy, row.dc, row.rack);
         member.has_tokens = row.has_tokens;
         member.is_present = true;

@@ -6,13 +6,14 @@
 //! missing all the same (INVALID). Events only make things due, and hint at who is up; their addresses
 //! are those among nodes. Facts: system tables and events of ScyllaDB and Apache Cassandra.
 
-use super::members::MemberRow;
+use super::members::{Address, Row};
+#[cfg(any(test, feature = "compact-ring"))]
+use super::ring::Strategy;
 use super::rows::{self, Cells};
 use super::{KeyspaceKind, Plane};
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::vec::Vec;
 use bytes::BytesMut;
-use core::net::IpAddr;
 
 use crate::conn::extensions::Agreed;
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
@@ -66,6 +67,8 @@ pub(super) struct Reading {
     local: Option<u16>,
     /// The cluster hashes keys in a way that we do not know.
     pub(super) is_foreign: bool,
+    /// Whether the control link leads to a ScyllaDB node, once there was one.
+    pub(super) is_scylla: Option<bool>,
     pub(super) tables_left_out: u32,
     #[cfg(any(test, feature = "compact-ring"))]
     pub(super) without_tokens: bool,
@@ -90,6 +93,7 @@ impl Default for Reading {
             round: 0,
             local: None,
             is_foreign: false,
+            is_scylla: None,
             tables_left_out: 0,
             #[cfg(any(test, feature = "compact-ring"))]
             without_tokens: false,
@@ -98,19 +102,22 @@ impl Default for Reading {
 }
 
 impl Plane {
-    /// A control link was chosen: everything is read over it, since nobody told what happened
-    /// before. Answers of the one before do not count, and all members are taken to be up until links
-    /// or events tell otherwise.
-    pub fn restart(&mut self) {
+    /// A control link was chosen, which has agreed on this: everything is read over it, since
+    /// nobody told what happened before. Answers of the one before do not count, and all members are
+    /// taken to be up until links or events tell otherwise.
+    pub fn restart(&mut self, agreed: &Agreed) {
+        self.reading.is_scylla = Some(agreed.offer.is_scylla);
         self.reading.round = self.reading.round.wrapping_add(1);
         self.reading.nodes = Nodes::LocalDue;
-        self.reading.again = false;
-        self.cluster
-            .members
-            .iter_mut()
-            .for_each(|member| member.is_up = true);
-        self.keyspaces.iter_mut().for_each(super::Keyspace::demand);
-        self.tables.iter_mut().for_each(|table| table.is_due = true);
+        for member in &mut self.cluster.members {
+            member.is_up = true;
+        }
+        for keyspace in &mut self.keyspaces {
+            keyspace.demand(self.reading.is_scylla);
+        }
+        for table in &mut self.tables {
+            table.demand(self.reading.is_scylla);
+        }
     }
 
     /// The nodes are to be read again.
@@ -131,18 +138,16 @@ impl Plane {
     /// Writes the body of a QUERY that asks the next question, if there is one, for the link that
     /// has agreed on this.
     pub fn put_question(&mut self, agreed: &Agreed, body: &mut BytesMut) -> Option<Question> {
-        let mut text = String::new();
-        let (subject, number) = self.next_subject(agreed.offer.is_scylla, &mut text)?;
+        let mut text = Vec::new();
+        let (subject, number) = self.next_subject(&mut text)?;
         let is_paged = subject == Subject::Peers;
         let parameters = QueryParameters {
             page_size: is_paged.then_some(self.reading.page_size),
             paging_state: self.reading.paging.as_deref().filter(|_| is_paged),
             ..QueryParameters::new(Consistency::One)
         };
-        let query = Query {
-            text: &text,
-            parameters,
-        };
+        let text = core::str::from_utf8(&text).ok()?;
+        let query = Query { text, parameters };
         query.put(agreed.version, body).ok()?;
         Some(Question {
             subject,
@@ -152,51 +157,49 @@ impl Plane {
     }
 
     /// What is to be asked next, no longer due then, and its statement.
-    fn next_subject(&mut self, is_scylla: bool, text: &mut String) -> Option<(Subject, u16)> {
+    fn next_subject(&mut self, text: &mut Vec<u8>) -> Option<(Subject, u16)> {
         match self.reading.nodes {
             Nodes::LocalDue => {
                 self.begin_nodes();
-                write(text, &[LOCAL, self.tokens_column(), OF_LOCAL]);
+                write(
+                    text,
+                    &[if self.reads_tokens() {
+                        LOCAL_AND_TOKENS
+                    } else {
+                        LOCAL
+                    }],
+                );
                 return Some((Subject::Local, 0));
             }
             Nodes::PeersDue => {
                 self.reading.nodes = Nodes::Asked;
-                write(text, &[PEERS, self.tokens_column(), OF_PEERS]);
+                write(
+                    text,
+                    &[if self.reads_tokens() {
+                        PEERS_AND_TOKENS
+                    } else {
+                        PEERS
+                    }],
+                );
                 return Some((Subject::Peers, 0));
             }
             Nodes::Read | Nodes::Asked => {}
         }
         for (number, keyspace) in (0..).zip(&mut self.keyspaces) {
             if core::mem::take(&mut keyspace.is_due) {
-                if is_scylla {
-                    write(text, &[KEYSPACE, IN_QUOTES, &keyspace.name]);
-                    return Some((Subject::Keyspace, number));
-                }
-                keyspace.kind = KeyspaceKind::Vnodes;
+                write(text, &[KEYSPACE, &keyspace.name]);
+                return Some((Subject::Keyspace, number));
             }
             #[cfg(any(test, feature = "compact-ring"))]
             if core::mem::take(&mut keyspace.is_strategy_due) {
-                write(text, &[STRATEGY, IN_QUOTES, &keyspace.name]);
+                write(text, &[STRATEGY, &keyspace.name]);
                 return Some((Subject::Strategy, number));
             }
         }
         for (number, table) in (0..).zip(&mut self.tables) {
-            // What has no tablets has nothing to forget.
-            if core::mem::take(&mut table.is_due)
-                && is_scylla
-                && let Some(keyspace) = self.keyspaces.get(usize::from(table.keyspace))
-            {
-                write(
-                    text,
-                    &[
-                        TABLE,
-                        IN_QUOTES,
-                        &keyspace.name,
-                        OF_TABLE,
-                        IN_QUOTES,
-                        &table.name,
-                    ],
-                );
+            if core::mem::take(&mut table.is_due) {
+                let keyspace = self.keyspaces.get(usize::from(table.keyspace))?;
+                write(text, &[TABLE, &keyspace.name, OF_TABLE, &table.name]);
                 return Some((Subject::Table, number));
             }
         }
@@ -214,12 +217,15 @@ impl Plane {
         self.ring.begin();
     }
 
-    const fn tokens_column(&self) -> &'static str {
-        #[cfg(any(test, feature = "compact-ring"))]
-        if !self.reading.without_tokens {
-            return ",tokens";
-        }
-        ""
+    #[cfg(any(test, feature = "compact-ring"))]
+    const fn reads_tokens(&self) -> bool {
+        !self.reading.without_tokens
+    }
+
+    #[cfg(not(any(test, feature = "compact-ring")))]
+    #[expect(clippy::unused_self, reason = "the same as where tokens are read")]
+    const fn reads_tokens(&self) -> bool {
+        false
     }
 
     /// Takes the body of the RESULT that answers a question, without what may stand before its
@@ -250,9 +256,9 @@ impl Plane {
             }
             #[cfg(any(test, feature = "compact-ring"))]
             Subject::Strategy => {
-                let mut strategy = None;
+                let mut strategy = Strategy::None;
                 rows::read(body, &["replication"], &mut |cells| {
-                    strategy = Some(super::ring::strategy(cells[0]));
+                    strategy = self.read_strategy(cells[0].unwrap_or_default());
                 })?;
                 if let Some(keyspace) = self.keyspaces.get_mut(usize::from(question.number)) {
                     keyspace.strategy = strategy;
@@ -318,10 +324,10 @@ impl Plane {
         let number = usize::from(question.number);
         if question.subject == Subject::Table {
             if let Some(table) = self.tables.get_mut(number) {
-                table.is_due = true;
+                table.demand(self.reading.is_scylla);
             }
         } else if let Some(keyspace) = self.keyspaces.get_mut(number) {
-            keyspace.demand();
+            keyspace.demand(self.reading.is_scylla);
         }
     }
 
@@ -367,7 +373,7 @@ impl Plane {
             };
             let local = self.reading.local.and_then(|local| self.cluster.get(local));
             let is_local = local.is_some_and(|local| local.host_id() == row.host_id);
-            if row.address.is_some() && !is_local {
+            if row.address != Address::NONE && !is_local {
                 self.take_row(&row, cells);
             }
         })?;
@@ -391,21 +397,24 @@ impl Plane {
         Ok(Changed::Members)
     }
 
-    fn member_row<'a>(&self, cells: &Cells<'a>) -> Option<MemberRow<'a>> {
+    fn member_row<'a>(&self, cells: &Cells<'a>) -> Option<Row<'a>> {
         let &[host_id, dc, rack, rpc, broadcast, tokens, _] = cells;
         let broadcast = rows::address(broadcast);
-        Some(MemberRow {
+        Some(Row {
             host_id: rows::uuid(host_id)?,
-            address: rows::address(rpc).or(broadcast),
+            address: match rows::address(rpc) {
+                Address::NONE => broadcast,
+                address => address,
+            },
             broadcast,
             dc: rows::text(dc)?,
             rack: rows::text(rack)?,
-            has_tokens: tokens.is_some() || self.tokens_column().is_empty(),
+            has_tokens: tokens.is_some() || !self.reads_tokens(),
         })
     }
 
-    fn take_row(&mut self, row: &MemberRow<'_>, cells: &Cells<'_>) -> Option<u16> {
-        let member = self.put_member(row);
+    fn take_row(&mut self, row: &Row<'_>, cells: &Cells<'_>) -> Option<u16> {
+        let member = self.put_row(row);
         #[cfg(any(test, feature = "compact-ring"))]
         if let Some(member) = member {
             self.ring.put(member, cells[5]);
@@ -419,7 +428,8 @@ impl Plane {
             return;
         };
         let before = core::mem::replace(&mut keyspace.kind, kind);
-        if before != kind && (before, kind) != (KeyspaceKind::Unknown, KeyspaceKind::Tablets) {
+        let is_sure = before != KeyspaceKind::Unknown || kind == KeyspaceKind::Vnodes;
+        if before != kind && is_sure {
             for (table, known) in (0..).zip(&self.tables) {
                 if known.keyspace == number {
                     self.tablets.doom_table(table);
@@ -442,7 +452,8 @@ impl Plane {
             "STATUS_CHANGE" => {
                 self.read_again();
                 let is_up = text()? == "UP";
-                let address = reader.inet_address("address of node").ok()?;
+                let len = usize::from(reader.byte("address of node").ok()?);
+                let address = Address::new(reader.take("address of node", len).ok()?);
                 return Some(self.note_status(address, is_up));
             }
             "SCHEMA_CHANGE" => {
@@ -460,10 +471,9 @@ impl Plane {
         None
     }
 
-    fn note_status(&mut self, address: IpAddr, is_up: bool) -> Changed {
+    fn note_status(&mut self, address: Address, is_up: bool) -> Changed {
         for (number, member) in (0..).zip(&mut self.cluster.members) {
-            let addresses = [member.address(), member.broadcast()];
-            if member.is_present() && addresses.contains(&Some(address)) {
+            if member.is_present() && address != Address::NONE && member.has_address(address) {
                 member.is_up = is_up;
                 return Changed::Status(number, is_up);
             }
@@ -472,34 +482,32 @@ impl Plane {
     }
 }
 
-/// Writes a statement from its parts.
-fn write(statement: &mut String, parts: &[&str]) {
+/// Writes a statement from its parts: every second one stands between quotes, of which the part
+/// before it has the first.
+fn write(statement: &mut Vec<u8>, parts: &[&str]) {
     let mut is_quoted = false;
     for part in parts {
-        if *part == IN_QUOTES {
-            is_quoted = true;
-            continue;
-        }
-        for c in part.chars() {
-            statement.push(c);
+        for byte in part.bytes() {
+            statement.push(byte);
             // Within quotes a quote is written twice, and nothing else has a meaning.
-            if is_quoted && c == '\'' {
-                statement.push(c);
+            if is_quoted && byte == b'\'' {
+                statement.push(byte);
             }
         }
-        if core::mem::take(&mut is_quoted) {
-            statement.push('\'');
+        if is_quoted {
+            statement.push(b'\'');
         }
+        is_quoted = !is_quoted;
     }
 }
 
-/// The part behind this stands between quotes, of which the part before has the first.
-const IN_QUOTES: &str = "'";
-
-const LOCAL: &str = "SELECT host_id,data_center,rack,rpc_address,broadcast_address,partitioner";
-const OF_LOCAL: &str = " FROM system.local WHERE key='local'";
-const PEERS: &str = "SELECT host_id,data_center,rack,rpc_address,peer";
-const OF_PEERS: &str = " FROM system.peers";
+const LOCAL: &str = "SELECT host_id,data_center,rack,rpc_address,broadcast_address,partitioner \
+                     FROM system.local WHERE key='local'";
+const LOCAL_AND_TOKENS: &str = "SELECT host_id,data_center,rack,rpc_address,broadcast_address,\
+                                partitioner,tokens FROM system.local WHERE key='local'";
+const PEERS: &str = "SELECT host_id,data_center,rack,rpc_address,peer FROM system.peers";
+const PEERS_AND_TOKENS: &str =
+    "SELECT host_id,data_center,rack,rpc_address,peer,tokens FROM system.peers";
 const KEYSPACE: &str = "SELECT * FROM system_schema.scylla_keyspaces WHERE keyspace_name='";
 #[cfg(any(test, feature = "compact-ring"))]
 const STRATEGY: &str = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name='";

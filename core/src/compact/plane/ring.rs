@@ -10,7 +10,8 @@ use super::planning::Located;
 use super::tablets::REPLICAS_MAX;
 use super::{Plane, TableKey, Vec};
 
-use crate::routing::{ReplicationStrategy, ShardMap, Token};
+use crate::digits::number;
+use crate::routing::{ShardMap, Token};
 use crate::sorted::sort_by;
 use crate::wire::Reader;
 
@@ -60,7 +61,7 @@ impl Ring {
                 return;
             };
             let token = core::str::from_utf8(token).ok();
-            if let Some(token) = token.and_then(|token| token.parse().ok()) {
+            if let Some(token) = token.and_then(parse_token) {
                 self.next.push((token, member));
             }
         }
@@ -111,32 +112,73 @@ impl Ring {
     }
 }
 
-/// The strategy that a `replication` map names.
-pub(super) fn strategy(options: Option<&[u8]>) -> ReplicationStrategy {
-    let mut reader = Reader::new(options.unwrap_or_default());
-    let mut left = reader.count("options").unwrap_or(0);
-    ReplicationStrategy::from_options(core::iter::from_fn(|| {
-        left = left.checked_sub(1)?;
-        let name = core::str::from_utf8(reader.bytes("name").ok()??).ok()?;
-        Some((
-            name,
-            core::str::from_utf8(reader.bytes("value").ok()??).ok()?,
-        ))
-    }))
+/// How a keyspace places its replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// It was not read yet, or in a way that tokens do not tell.
+    None,
+    /// On so many distinct nodes.
+    Simple(u16),
+    /// So many in each data centre, by the number of its name.
+    Network(Vec<(u16, u16)>),
+}
+
+/// A factor, or "all/transient", of which all hold data.
+fn parse_factor(value: &str) -> Option<u16> {
+    let end = value.bytes().position(|byte| byte == b'/');
+    number(value.get(..end.unwrap_or(value.len()))?)
+}
+
+fn parse_token(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(digits) => 0_i64.checked_sub_unsigned(number(digits)?),
+        None => i64::try_from(number::<u64>(text)?).ok(),
+    }
 }
 
 impl Plane {
+    /// The strategy that a `replication` map names: pairs of text.
+    pub(super) fn read_strategy(&mut self, options: &[u8]) -> Strategy {
+        let mut reader = Reader::new(options);
+        let left = reader.count("options").unwrap_or(0);
+        let (mut class, mut simple) = ("", None);
+        let mut factors = Some(Vec::new());
+        for _ in 0..left {
+            let mut text = || core::str::from_utf8(reader.bytes("option").ok()??).ok();
+            let (Some(name), Some(value)) = (text(), text()) else {
+                return Strategy::None;
+            };
+            let factor = parse_factor(value);
+            match name {
+                "class" => class = value,
+                // Beside data centres it is a shorthand that the server has expanded.
+                "replication_factor" => simple = factor,
+                dc => {
+                    let dc = self.cluster.intern(dc, usize::from(self.limits.members));
+                    match (factor, &mut factors) {
+                        (Some(factor), Some(factors)) => factors.push((dc, factor)),
+                        _ => factors = None,
+                    }
+                }
+            }
+        }
+        let strategy = if class.ends_with("NetworkTopologyStrategy") {
+            factors.map(Strategy::Network)
+        } else if class.ends_with("SimpleStrategy") {
+            simple.map(Strategy::Simple)
+        } else {
+            None
+        };
+        strategy.unwrap_or(Strategy::None)
+    }
+
     /// The replicas of a token of a table without tablets.
     pub(super) fn locate_on_ring(&self, table: TableKey, token: Token, located: &mut Located) {
-        let strategy = self
-            .keyspace_of(table)
-            .and_then(|keyspace| keyspace.strategy.as_ref());
+        let keyspace = self.keyspace_of(table);
         let mut shares = heapless::Vec::<Share, SHARES_MAX>::new();
-        let mut left = match strategy {
-            Some(ReplicationStrategy::Simple { factor }) => usize::from(*factor),
-            Some(ReplicationStrategy::NetworkTopology { factors }) => {
-                self.put_shares(factors, &mut shares)
-            }
+        let mut left = match keyspace.map(|keyspace| &keyspace.strategy) {
+            Some(Strategy::Simple(factor)) => usize::from(*factor),
+            Some(Strategy::Network(factors)) => self.put_shares(factors, &mut shares),
             _ => 0,
         };
         let is_simple = shares.is_empty();
@@ -163,13 +205,14 @@ impl Plane {
     /// What each data centre takes, and all together.
     fn put_shares(
         &self,
-        factors: &[(alloc::boxed::Box<str>, u16)],
+        factors: &[(u16, u16)],
         shares: &mut heapless::Vec<Share, SHARES_MAX>,
     ) -> usize {
         let mut all = 0_usize;
         for place in &self.ring.places {
-            let name = self.name(place.dc);
-            let Some((_, factor)) = factors.iter().find(|(dc, _)| **dc == *name) else {
+            // All names that do not fit have the same number.
+            let is_it = |factor: &&(u16, u16)| factor.0 == place.dc && place.dc != u16::MAX;
+            let Some((_, factor)) = factors.iter().find(is_it) else {
                 continue;
             };
             let factor = usize::from(*factor);

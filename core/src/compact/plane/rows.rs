@@ -3,7 +3,7 @@
 //! A column that the server does not have is a null cell, never an error: tables differ between
 //! versions and products.
 
-use core::net::IpAddr;
+use super::members::Address;
 use uuid::Uuid;
 
 use crate::error::{Error, PeerMisbehaved};
@@ -52,13 +52,7 @@ pub(super) fn uuid(cell: Option<&[u8]>) -> Option<Uuid> {
     Some(Uuid::from_bytes(cell?.try_into().ok()?))
 }
 
-/// An address that can be connected to, so none that stands for all interfaces.
-#[inline(never)]
-pub(super) fn address(cell: Option<&[u8]>) -> Option<IpAddr> {
-    let cell = cell?;
-    let address = match cell.len() {
-        4 => IpAddr::from(<[u8; 4]>::try_from(cell).ok()?),
-        _ => IpAddr::from(<[u8; 16]>::try_from(cell).ok()?),
-    };
-    (!address.is_unspecified()).then_some(address)
+/// An address that can be connected to.
+pub(super) fn address(cell: Option<&[u8]>) -> Address {
+    Address::new(cell.unwrap_or_default())
 }

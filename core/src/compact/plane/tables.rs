@@ -35,7 +35,7 @@ pub(super) struct Keyspace {
     pub(super) kind: KeyspaceKind,
     pub(super) is_due: bool,
     #[cfg(any(test, feature = "compact-ring"))]
-    pub(super) strategy: Option<crate::routing::ReplicationStrategy>,
+    pub(super) strategy: super::ring::Strategy,
     #[cfg(any(test, feature = "compact-ring"))]
     pub(super) is_strategy_due: bool,
 }
@@ -84,25 +84,29 @@ impl Plane {
             return None;
         };
         if known.is_none() {
-            let owner = owner.unwrap_or(self.keyspaces.len());
-            if owner == self.keyspaces.len() {
-                self.keyspaces.push(Keyspace {
+            let owner = owner.unwrap_or_else(|| {
+                let mut keyspace = Keyspace {
                     name: keyspace.into(),
                     kind: KeyspaceKind::Unknown,
-                    is_due: true,
+                    is_due: false,
                     #[cfg(any(test, feature = "compact-ring"))]
-                    strategy: None,
+                    strategy: super::ring::Strategy::None,
                     #[cfg(any(test, feature = "compact-ring"))]
-                    is_strategy_due: true,
-                });
-            }
-            self.tables.push(Table {
+                    is_strategy_due: false,
+                };
+                keyspace.demand(self.reading.is_scylla);
+                self.keyspaces.push(keyspace);
+                self.keyspaces.len().saturating_sub(1)
+            });
+            let mut table = Table {
                 // There are not more keyspaces than tables.
                 keyspace: u16::try_from(owner).unwrap_or(u16::MAX),
                 name: name.into(),
                 id: None,
-                is_due: true,
-            });
+                is_due: false,
+            };
+            table.demand(self.reading.is_scylla);
+            self.tables.push(table);
         }
         Some(TableKey(key))
     }
@@ -134,6 +138,15 @@ impl Plane {
         })
     }
 
+    /// Takes what an earlier session knew of the keyspace of a table.
+    pub fn put_kind(&mut self, table: TableKey, kind: KeyspaceKind) {
+        let table = self.tables.get(usize::from(table.0));
+        let place = table.map_or(usize::MAX, |table| usize::from(table.keyspace));
+        if let Some(keyspace) = self.keyspaces.get_mut(place) {
+            keyspace.kind = kind;
+        }
+    }
+
     pub(super) fn keyspace_of(&self, table: TableKey) -> Option<&Keyspace> {
         let table = self.tables.get(usize::from(table.0))?;
         self.keyspaces.get(usize::from(table.keyspace))
@@ -152,12 +165,12 @@ impl Plane {
         if table.is_none()
             && let Some(keyspace) = self.keyspaces.get_mut(owner)
         {
-            keyspace.demand();
+            keyspace.demand(self.reading.is_scylla);
         }
         for (number, known) in (0..).zip(&mut self.tables) {
             let is_meant = table.is_none_or(|name| *known.name == *name);
             if usize::from(known.keyspace) == owner && is_meant {
-                known.is_due = true;
+                known.demand(self.reading.is_scylla);
                 // Other replicas, or none at all.
                 if table.is_none() || is_dropped {
                     known.id = None;
@@ -169,13 +182,23 @@ impl Plane {
     }
 }
 
+impl Table {
+    /// It is to be read again. What has no tablets has nothing to forget.
+    pub(super) fn demand(&mut self, is_scylla: Option<bool>) {
+        self.is_due = is_scylla == Some(true);
+    }
+}
+
 impl Keyspace {
-    /// It is to be read again.
-    pub(super) const fn demand(&mut self) {
-        self.is_due = true;
+    /// It is to be read again, as far as the product has something to say.
+    pub(super) fn demand(&mut self, is_scylla: Option<bool>) {
+        self.is_due = is_scylla == Some(true);
+        if is_scylla == Some(false) {
+            self.kind = KeyspaceKind::Vnodes;
+        }
         #[cfg(any(test, feature = "compact-ring"))]
         {
-            self.is_strategy_due = true;
+            self.is_strategy_due = is_scylla.is_some();
         }
     }
 

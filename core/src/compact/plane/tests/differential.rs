@@ -169,9 +169,20 @@ impl World {
             };
             self.writer.put_keyspace(spec, Vec::from([table]));
             self.keys.push((name, self.plane.table(name, "t").unwrap()));
-            let known = self.plane.keyspaces.last_mut().unwrap();
-            known.kind = kind;
-            known.strategy = Some(strategy);
+            let key = self.plane.table(name, "t").unwrap();
+            self.plane.put_kind(key, kind);
+            let strategy = match strategy {
+                ReplicationStrategy::Simple { factor } => ring::Strategy::Simple(factor),
+                ReplicationStrategy::NetworkTopology { factors } => {
+                    let number = |dc: &str, plane: &mut Plane| plane.cluster.intern(dc, 64);
+                    let numbered = factors.iter();
+                    let numbered =
+                        numbered.map(|(dc, factor)| (number(dc, &mut self.plane), *factor));
+                    ring::Strategy::Network(numbered.collect())
+                }
+                _ => ring::Strategy::None,
+            };
+            self.plane.keyspaces.last_mut().unwrap().strategy = strategy;
         }
         self.writer.view();
     }

@@ -5,7 +5,7 @@ use crate::cluster::tests::answers::{self, Cell, bytes, inet, int, text, texts, 
 use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, Offer, TabletsRouting};
 use crate::error::{Error, ErrorKind, LimitField};
-use crate::routing::{Partitioner, PayloadKind, ReplicationStrategy, Token};
+use crate::routing::{Partitioner, PayloadKind, Token};
 use crate::wire::response::{ErrorCode, Supported};
 use crate::wire::{ProtocolVersion, Reader};
 use ::bytes::BytesMut;
@@ -32,7 +32,7 @@ fn agreed(is_scylla: bool) -> Agreed {
 
 fn new() -> Plane {
     let mut plane = Plane::with_limits(LIMITS, Policy::default());
-    plane.restart();
+    plane.restart(&agreed(true));
     plane
 }
 
@@ -211,7 +211,7 @@ fn rows_that_are_no_nodes_are_passed_over() {
         ),
         (&PEERS[..0], Vec::new()),
     ] {
-        plane.restart();
+        plane.restart(&agreed(true));
         let (question, _) = ask(&mut plane);
         plane
             .handle_answer(question, &local(1, "::", "10.0.0.1"))
@@ -241,7 +241,7 @@ fn a_node_that_does_not_tell_who_it_is_is_an_error() {
         let (question, _) = ask(&mut plane);
         assert!(plane.handle_answer(question, &body).is_err());
         // Whoever gets the role next asks anew.
-        plane.restart();
+        plane.restart(&agreed(true));
         assert_eq!(ask(&mut plane).1, ask(&mut new()).1);
     }
 }
@@ -278,7 +278,7 @@ fn members_beyond_the_limit_are_left_out_and_counted() {
         },
         Policy::default(),
     );
-    plane.restart();
+    plane.restart(&agreed(true));
     read(&mut plane, &[1, 2, 3, 4, 5]);
     assert_eq!(present(&plane), [1, 2, 3]);
     assert_eq!(plane.counters().members_left_out, 2);
@@ -411,7 +411,8 @@ fn what_a_keyspace_is_for_routing() {
 /// Apache Cassandra has no such table, and ScyllaDB may lose it.
 #[test]
 fn without_the_table_of_keyspaces_there_are_no_tablets() {
-    let mut plane = new();
+    let mut plane = Plane::with_limits(LIMITS, Policy::default());
+    plane.restart(&agreed(false));
     let (question, _, _) = ask_of(&mut plane, false).unwrap();
     plane
         .handle_answer(question, &local(1, "10.0.0.1", "10.0.0.1"))
@@ -423,16 +424,13 @@ fn without_the_table_of_keyspaces_there_are_no_tablets() {
     let table = plane.table("ks", "t").unwrap();
     let (question, statement, _) = ask_of(&mut plane, false).unwrap();
     assert!(statement.contains("replication"), "{statement}");
-    assert!(ask_of(&mut plane, false).is_none());
+    assert!(!plane.is_due() && ask_of(&mut plane, false).is_none());
     assert_eq!(plane.tables().next().unwrap().kind, KeyspaceKind::Vnodes);
     let class = "org.apache.cassandra.locator.SimpleStrategy";
     let options = texts(2, &["class", class, "replication_factor", "2"]);
     let body = rows(&["replication"], &[[options].to_vec()]);
     plane.handle_answer(question, &body).unwrap();
-    assert_eq!(
-        plane.keyspaces[0].strategy,
-        Some(ReplicationStrategy::Simple { factor: 2 })
-    );
+    assert_eq!(plane.keyspaces[0].strategy, ring::Strategy::Simple(2));
     // Tokens -7 and 100 are the first node's, 50 is the second's.
     let mut located = planning::Located::default();
     plane.locate_on_ring(table, Token::new(0), &mut located);
@@ -533,7 +531,7 @@ fn tablets_go_with_their_table() {
             "learned before the id was read"
         );
         plane.tables[0].id = before.map(Uuid::from_u128);
-        plane.restart();
+        plane.restart(&agreed(true));
         id_of(&mut plane, after);
         assert_eq!(plane.tablets(key).count(), kept);
     }
@@ -565,7 +563,7 @@ fn events_tell_who_is_up_and_what_to_read() {
     // A reading says nothing about that, another control link does.
     read(&mut plane, &[1, 2]);
     assert!(!plane.member(1).unwrap().is_up());
-    plane.restart();
+    plane.restart(&agreed(true));
     assert!(plane.member(1).unwrap().is_up());
     for hex in ["", "0000", "0003 616263", "000d 5354415455535f4348414e4745"] {
         assert_eq!(plane.handle_event(&bytes(hex)), Changed::Nothing);
@@ -588,7 +586,7 @@ fn what_happens_during_a_reading_is_read_behind_it() {
     // Answers to an earlier control link say nothing.
     plane.read_again();
     let (question, _) = ask(&mut plane);
-    plane.restart();
+    plane.restart(&agreed(true));
     let body = local(7, "10.0.0.1", "10.0.0.1");
     assert_eq!(plane.handle_answer(question, &body), Ok(Changed::Nothing));
     assert!(plane.handle_failure(question, &Error::new(ErrorKind::Busy)));
