@@ -11,6 +11,7 @@ mod conditional;
 mod load;
 mod paging;
 mod restart;
+mod round_trips;
 mod tokens;
 mod typed;
 mod values;
@@ -44,6 +45,11 @@ pub(super) fn run(report: &mut Report, node: &mut Cassandra) {
     let Some(runtime) = runtime else { return };
     report.step("a wrong password", || {
         runtime.block_on(wrong_password(node)).map(|saw| ((), saw))
+    });
+    report.step("round trips to the first row", || {
+        runtime
+            .block_on(round_trips::run(node))
+            .map(|saw| ((), saw))
     });
     let session = report.step("connect", || runtime.block_on(connect(node)));
     let Some(session) = session else { return };
