@@ -47,13 +47,13 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    /// A server that sends everything back, with a certificate for these names.
-    pub(crate) async fn echo(
+    /// A server's side of handshakes, with a certificate for these names.
+    pub(crate) fn acceptor(
         &self,
         names: &[&str],
         change: impl FnOnce(&mut CertificateParams),
         wants_client: bool,
-    ) -> SocketAddr {
+    ) -> TlsAcceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -70,7 +70,17 @@ impl Authority {
         let (certificate, key) = self.sign(names, change);
         let chain = vec![certificate.der().clone()];
         let config = builder.with_single_cert(chain, key.into()).unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// A server that sends everything back.
+    pub(crate) async fn echo(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+        wants_client: bool,
+    ) -> SocketAddr {
+        let acceptor = self.acceptor(names, change, wants_client);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {

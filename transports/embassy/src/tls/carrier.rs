@@ -126,7 +126,10 @@ async fn download<'d>(
     loop {
         let mut arrived = match reader.read_buffered().await {
             Ok(arrived) => arrived,
-            Err(TlsError::ConnectionClosed) => return Ok(()),
+            Err(TlsError::ConnectionClosed) => {
+                slot.closed_by_peer();
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         while !arrived.is_empty() {
@@ -312,3 +315,56 @@ impl RngCore for Generator {
 }
 
 impl CryptoRng for Generator {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// embedded-tls goes on without a certificate; and it must not be asked for one that never came.
+    #[test]
+    fn a_signature_without_a_certificate_proves_nothing() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["a.test".into()]).unwrap();
+        let der = params.self_signed(&key).unwrap().der().to_vec();
+        let authority = Authority::from_der(&der).unwrap();
+        let mut peer = Peer::new(&authority, PeerName::Dns("a.test"), None, [1; 32]);
+        let signed = CertificateVerifyRef {
+            signature_scheme: SignatureScheme::EcdsaSecp256r1Sha256,
+            signature: &[0x30, 0],
+        };
+        assert!(peer.verify_signature(signed).is_err());
+        assert!(!peer.is_proven);
+
+        let mut chain = CertificateRef::with_context(&[]);
+        assert!(peer.verify_certificate(&Sha256::new(), chain).is_err());
+        chain = CertificateRef::with_context(&[]);
+        chain.add(CertificateEntryRef::X509(&der)).unwrap();
+        assert!(peer.verify_certificate(&Sha256::new(), chain).is_ok());
+        assert!(!peer.is_proven, "anyone has the certificate");
+        let forged = CertificateVerifyRef {
+            signature_scheme: SignatureScheme::EcdsaSecp256r1Sha256,
+            signature: &[0x30, 6, 2, 1, 1, 2, 1, 1],
+        };
+        assert!(peer.verify_signature(forged).is_err());
+        assert!(!peer.is_proven);
+    }
+
+    #[test]
+    fn handshakes_with_different_keys_have_nothing_in_common() {
+        let mut blocks = Vec::new();
+        for key in 0..8 {
+            let mut generator = Generator {
+                key: [key; 32],
+                count: 0,
+            };
+            let mut bytes = [0; 70];
+            generator.fill_bytes(&mut bytes);
+            blocks.extend(bytes.chunks_exact(32).map(<[u8]>::to_vec));
+            blocks.push(generator.next_u64().to_be_bytes().to_vec());
+        }
+        let len = blocks.len();
+        blocks.sort();
+        blocks.dedup();
+        assert_eq!(blocks.len(), len);
+    }
+}

@@ -313,3 +313,230 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let days = (year * 365 + leap_days(counted) + before + day).checked_sub(1)?;
     Some(days.saturating_sub(1970 * 365 + leap_days(1969)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{
+        BasicConstraints, CertificateParams, CustomExtension, ExtendedKeyUsagePurpose, IsCa,
+        Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P384_SHA384, date_time_ymd,
+    };
+
+    const NAMES: [&str; 5] = ["a.test", "b.test", "*.plant.test", "10.0.0.7", "fd00::7"];
+
+    struct Signer {
+        issuer: Issuer<'static, KeyPair>,
+        der: Vec<u8>,
+    }
+
+    impl Signer {
+        fn new() -> Self {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().unwrap();
+            let der = params.self_signed(&key).unwrap().der().to_vec();
+            let issuer = Issuer::new(params, key);
+            Self { issuer, der }
+        }
+
+        fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> Vec<u8> {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new(NAMES.map(String::from)).unwrap();
+            change(&mut params);
+            params.signed_by(&key, &self.issuer).unwrap().der().to_vec()
+        }
+
+        fn check(&self, der: &[u8], name: &PeerName<'_>) -> Result<(), TlsFailure> {
+            let authority = Authority::from_der(&self.der).unwrap();
+            authority.check(der, name, None).map(|_| ())
+        }
+    }
+
+    #[test]
+    fn all_names_and_addresses_count_and_no_others() {
+        let signer = Signer::new();
+        let der = signer.sign(|_| {});
+        let ip = |text: &str| PeerName::Ip(text.parse().unwrap());
+        for name in [
+            PeerName::Dns("a.test"),
+            PeerName::Dns("B.TEST"),
+            PeerName::Dns("n7.plant.test"),
+            ip("10.0.0.7"),
+            ip("fd00::7"),
+        ] {
+            assert_eq!(signer.check(&der, &name), Ok(()), "{name:?}");
+        }
+        for name in [
+            PeerName::Dns(""),
+            PeerName::Dns("test"),
+            PeerName::Dns("a.test."),
+            PeerName::Dns(".plant.test"),
+            PeerName::Dns("a.b.plant.test"),
+            PeerName::Dns("10.0.0.7"),
+            ip("10.0.0.8"),
+            ip("::ffff:10.0.0.7"),
+            // The common name that rcgen gives.
+            PeerName::Dns("rcgen self signed cert"),
+        ] {
+            let refused = Err(TlsFailure::NameMismatch);
+            assert_eq!(signer.check(&der, &name), refused, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_star_covers_no_top_level() {
+        let star = |domain: &str, name: &str| PeerName::Dns(name).is(DNS_NAME, domain.as_bytes());
+        assert!(star("*.a.test", "n.a.test"));
+        assert!(!star("*.test", "a.test"));
+        assert!(!star("*", "a"));
+        assert!(!star("n*.a.test", "n1.a.test"));
+    }
+
+    #[test]
+    fn a_certificate_for_something_else_is_refused() {
+        let signer = Signer::new();
+        let name = PeerName::Dns("a.test");
+        let extension = |critical: bool| {
+            let mut extension = CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 9], vec![5, 0]);
+            extension.set_criticality(critical);
+            extension
+        };
+        let unusable = Err(TlsFailure::BadCertificate);
+        type Change = Box<dyn FnOnce(&mut CertificateParams)>;
+        let cases: [(Change, _); 7] = [
+            (
+                Box::new(|params| {
+                    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+                    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+                }),
+                Ok(()),
+            ),
+            (
+                Box::new(|params| {
+                    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+                }),
+                unusable,
+            ),
+            (
+                Box::new(|params| params.key_usages = vec![KeyUsagePurpose::KeyCertSign]),
+                unusable,
+            ),
+            (
+                Box::new(move |params| params.custom_extensions = vec![extension(false)]),
+                Ok(()),
+            ),
+            (
+                Box::new(move |params| params.custom_extensions = vec![extension(true)]),
+                unusable,
+            ),
+            (
+                Box::new(|params| params.subject_alt_names = Vec::new()),
+                Err(TlsFailure::NameMismatch),
+            ),
+            // Without a clock nothing is known of the time.
+            (
+                Box::new(|params| params.not_after = date_time_ymd(2001, 1, 1)),
+                Ok(()),
+            ),
+        ];
+        for (at, (change, expected)) in cases.into_iter().enumerate() {
+            let der = signer.sign(change);
+            assert_eq!(signer.check(&der, &name), expected, "case {at}");
+        }
+    }
+
+    #[test]
+    fn only_the_authority_itself_signs() {
+        let (signer, other) = (Signer::new(), Signer::new());
+        let name = PeerName::Dns("a.test");
+        let unknown = Err(TlsFailure::UnknownIssuer);
+        // The same name, another key.
+        assert_eq!(signer.check(&other.sign(|_| {}), &name), unknown);
+        // One of its certificates is no authority.
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(NAMES.map(String::from)).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "between");
+        let middle = Issuer::new(params, key);
+        let end = KeyPair::generate().unwrap();
+        let below = CertificateParams::new(NAMES.map(String::from)).unwrap();
+        let below = below.signed_by(&end, &middle).unwrap();
+        assert_eq!(signer.check(below.der(), &name), unknown);
+        // A certificate that is trusted itself needs no other.
+        let own = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(NAMES.map(String::from)).unwrap();
+        let own = params.self_signed(&own).unwrap();
+        let authority = Authority::from_der(own.der()).unwrap();
+        assert!(authority.check(own.der(), &name, None).is_ok());
+    }
+
+    #[test]
+    fn keys_of_another_kind_are_no_authority() {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
+        let params = CertificateParams::new(Vec::new()).unwrap();
+        let der = params.self_signed(&key).unwrap().der().to_vec();
+        let unusable = TlsFailure::BadCertificate;
+        for der in [&der[..], b"", b"-----BEGIN CERTIFICATE-----"] {
+            assert_eq!(Authority::from_der(der).map(|_| ()), Err(unusable));
+        }
+    }
+
+    #[test]
+    fn no_changed_byte_goes_unnoticed_and_none_makes_it_panic() {
+        let signer = Signer::new();
+        let (der, name) = (signer.sign(|_| {}), PeerName::Dns("a.test"));
+        for at in 0..der.len() {
+            for flip in [1, 0x80, 0xFF] {
+                let mut changed = der.clone();
+                changed[at] ^= flip;
+                // Checking signatures takes long without optimisation: a part of them.
+                if flip == 1 && at % 5 == 0 {
+                    assert!(signer.check(&changed, &name).is_err(), "byte {at}");
+                }
+                if let Some(parsed) = Certificate::parse(&changed) {
+                    let _ = parsed.names_for_server();
+                    let _ = parsed.key();
+                }
+            }
+            assert!(Certificate::parse(&der[..at]).is_none(), "cut at {at}");
+        }
+        let mut longer = der;
+        longer.push(0);
+        assert!(Certificate::parse(&longer).is_none());
+    }
+
+    #[test]
+    fn times_are_read_as_the_standard_writes_them() {
+        let read = |tag: u8, text: &[u8]| {
+            let der = [&[tag, text.len() as u8], text].concat();
+            Der(&der).expect_time()
+        };
+        for (tag, text, expected) in [
+            (UTC_TIME, &b"700101000000Z"[..], Some(0)),
+            (
+                UTC_TIME,
+                b"700102030405Z",
+                Some(86_400 + 3 * 3_600 + 4 * 60 + 5),
+            ),
+            (UTC_TIME, b"491231235959Z", Some(2_524_607_999)),
+            (UTC_TIME, b"000229000000Z", Some(951_782_400)),
+            (UTC_TIME, b"000301000000Z", Some(951_868_800)),
+            (UTC_TIME, b"240301000000Z", Some(1_709_251_200)),
+            (GENERALIZED_TIME, b"20500101000000Z", Some(2_524_608_000)),
+            (GENERALIZED_TIME, b"21000301000000Z", Some(4_107_542_400)),
+            (GENERALIZED_TIME, b"99991231235959Z", Some(253_402_300_799)),
+            (UTC_TIME, b"500101000000Z", Some(0)),
+            (UTC_TIME, b"7001010000Z", None),
+            (UTC_TIME, b"700001000000Z", None),
+            (UTC_TIME, b"701301000000Z", None),
+            (UTC_TIME, b"70010100000xZ", None),
+            (UTC_TIME, b"700101000000+", None),
+            (GENERALIZED_TIME, b"700101000000Z", None),
+            (INTEGER, b"700101000000Z", None),
+        ] {
+            assert_eq!(read(tag, text), expected, "{}", text.escape_ascii());
+        }
+    }
+}

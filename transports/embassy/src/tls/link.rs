@@ -26,8 +26,8 @@ impl<'d> TlsLink<'d> {
         }
     }
 
-    /// How the connection ended, once it has.
-    fn end(&self, cx: &Context<'_>) -> Poll<Result<(), LinkError>> {
+    /// How the task has ended the connection, once it has.
+    fn poll_ended(&self, cx: &Context<'_>) -> Poll<Result<(), LinkError>> {
         match self.slot.state() {
             State::Ended(how) => Poll::Ready(how),
             _ => {
@@ -35,6 +35,15 @@ impl<'d> TlsLink<'d> {
                 Poll::Pending
             }
         }
+    }
+
+    /// The same for what the peer sends: it may have ended that before.
+    fn poll_over(&self, cx: &Context<'_>) -> Poll<Result<(), LinkError>> {
+        let ended = self.poll_ended(cx);
+        if ended.is_pending() && self.slot.peer_has_closed() {
+            return Poll::Ready(Ok(()));
+        }
+        ended
     }
 }
 
@@ -49,24 +58,24 @@ impl Link for TlsLink<'_> {
             // Against the contract; zero bytes read would look like the end.
             return Poll::Ready(Err(LinkError::new(LinkErrorKind::Other)));
         }
-        let end = self.end(cx);
         if !self.is_closing {
             let len = self.slot.take(into, spare);
             if len > 0 {
                 return Poll::Ready(Ok(len));
             }
         }
-        end.map_ok(|()| 0)
+        self.poll_over(cx).map_ok(|()| 0)
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, LinkError>> {
-        if let Poll::Ready(Err(error)) = self.end(cx) {
+        let over = self.poll_over(cx);
+        if let Poll::Ready(Err(error)) = over {
             return Poll::Ready(Err(error));
         }
         if self.is_closing {
             return Poll::Ready(Err(LinkError::new(LinkErrorKind::ClosedByUs)));
         }
-        if self.end(cx).is_ready() {
+        if over.is_ready() {
             return Poll::Ready(Err(LinkError::CLOSED_BY_PEER));
         }
         match self.slot.put(bytes) {
@@ -77,7 +86,7 @@ impl Link for TlsLink<'_> {
 
     /// The task writes all that is in the ring by itself.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        match self.end(cx) {
+        match self.poll_ended(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),
         }
@@ -88,7 +97,7 @@ impl Link for TlsLink<'_> {
             self.is_closing = true;
             self.slot.close();
         }
-        self.end(cx)
+        self.poll_ended(cx)
     }
 
     fn source_port(&self) -> Option<NonZeroU16> {

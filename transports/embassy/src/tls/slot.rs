@@ -62,6 +62,8 @@ pub(super) struct Slot<'d> {
     state: Cell<State>,
     request: Cell<Option<Request<'d>>>,
     is_closing: Cell<bool>,
+    /// The peer has said that nothing more will come.
+    peer_has_closed: Cell<bool>,
     source_port: Cell<Option<NonZeroU16>>,
     incoming: RefCell<Ring<'d>>,
     outgoing: RefCell<Ring<'d>>,
@@ -88,6 +90,7 @@ impl<'d> Slot<'d> {
             state: Cell::new(State::Free),
             request: Cell::new(None),
             is_closing: Cell::new(false),
+            peer_has_closed: Cell::new(false),
             source_port: Cell::new(None),
             incoming: RefCell::new(Ring::new(incoming)),
             outgoing: RefCell::new(Ring::new(outgoing)),
@@ -108,8 +111,13 @@ impl<'d> Slot<'d> {
         self.source_port.get()
     }
 
+    pub(super) const fn peer_has_closed(&self) -> bool {
+        self.peer_has_closed.get()
+    }
+
     pub(super) fn ask(&self, request: Request<'d>) {
         self.is_closing.set(false);
+        self.peer_has_closed.set(false);
         self.source_port.set(None);
         self.incoming.borrow_mut().clear();
         self.outgoing.borrow_mut().clear();
@@ -185,6 +193,11 @@ impl<'d> Slot<'d> {
             self.state.set(State::Open);
             self.owner.wake();
         }
+    }
+
+    pub(super) fn closed_by_peer(&self) {
+        self.peer_has_closed.set(true);
+        self.owner.wake();
     }
 
     pub(super) fn ended(&self, how: Result<(), LinkError>) {
