@@ -29,6 +29,10 @@ pub const TRACES: &[Trace<'static>] = &[
         include_str!("../traces/cassandra-types.txt"),
     ),
     trace(
+        "driver-cassandra",
+        include_str!("../traces/driver-cassandra.txt"),
+    ),
+    trace(
         "driver-cluster",
         include_str!("../traces/driver-cluster.txt"),
     ),
