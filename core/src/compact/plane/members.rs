@@ -172,9 +172,9 @@ impl Member {
         !matches!(self.distance, Distance::Remote)
     }
 
-    /// Its distance, if requests may go there now.
-    pub(super) fn reach(&self, remote_allowed: bool) -> Option<Distance> {
-        let is_usable = self.is_present && self.is_up && self.is_enabled;
+    /// Its distance, if requests may go there. Who has a link to it knows that it is up.
+    pub(super) fn reach(&self, remote_allowed: bool, is_linked: bool) -> Option<Distance> {
+        let is_usable = self.is_present && self.is_enabled && (self.is_up || is_linked);
         (is_usable && (remote_allowed || self.is_local())).then_some(self.distance)
     }
 

@@ -10,10 +10,13 @@
 //! | `members` | the nodes, and how far each is |
 //! | `tables` | the tables that statements use, and their keyspaces |
 //! | `tablets` | what answers taught, bounded in bytes |
-//! | `reading` | questions to the system tables, and what their answers and events mean |
+//! | `payload` | the bytes that teach a tablet |
+//! | `reading` | questions to the system tables |
+//! | `answers` | what their answers, and events, mean |
 //! | `rows` | answers of system tables as cells by name |
 //! | `planning` | the order in which members are tried |
 //! | `ring` | replicas of tables without tablets; feature `compact-ring` |
+//! | `views` | all of it for people and tools, and for a later session |
 //!
 //! How the owner goes about it:
 //!
@@ -35,7 +38,9 @@
 //! without tokens are told from others only where the ring is read. Members beyond the limit are left
 //! out as they come, not by distance.
 
+mod answers;
 mod members;
+mod payload;
 mod planning;
 mod reading;
 #[cfg(any(test, feature = "compact-ring"))]
@@ -45,6 +50,7 @@ mod tables;
 mod tablets;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -60,8 +66,9 @@ use crate::routing::Policy;
 pub use self::members::{Member, MemberRow};
 pub use self::planning::{Candidate, LoadOf, Plan, Route};
 pub use self::reading::{Changed, Question};
-pub use self::tables::{KeyspaceKind, TableKey, TableView};
-pub use self::tablets::{Learned, TabletView};
+pub use self::tables::{KeyspaceKind, TableKey};
+pub use self::tablets::Learned;
+pub use self::views::{TableView, TabletView};
 
 /// Bounds of what is remembered. What does not fit is left out and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Replicas in the preferred rack, then in the preferred data centre, then, if the policy allows,
 //! remote ones; then the other members in the same order. Within a distance chance decides, and of
 //! the first two the one that is clearly less loaded comes first. Members without a link come last,
-//! members that are down or disabled not at all. Before all that stands the leader, where a request
-//! needs one.
+//! and not at all if they are said to be down; members that are disabled never. Before all that
+//! stands the leader, where a request needs one.
 
 use super::members::{Distance, Member};
 use super::tablets::REPLICAS_MAX;
@@ -190,12 +190,10 @@ struct Planning<'a> {
 impl Planning<'_> {
     /// How good a member is; nothing if the policy would not contact it.
     fn class(&self, member: u16) -> Option<u8> {
-        let distance = self.plane.member(member)?.reach(self.remote_allowed)?;
-        let cut = if (self.load)(member, None).is_some() {
-            0
-        } else {
-            CUT
-        };
+        let is_linked = (self.load)(member, None).is_some();
+        let known = self.plane.member(member)?;
+        let distance = known.reach(self.remote_allowed, is_linked)?;
+        let cut = if is_linked { 0 } else { CUT };
         Some(distance as u8 | cut)
     }
 

@@ -1,37 +1,31 @@
-//! Questions to the system tables, and what their answers and events mean.
+//! Questions to the system tables.
 //!
 //! Two kinds of things are read: the nodes, first the one that is asked, then its peers page by
 //! page; and what is to be known of each keyspace and table that a statement uses, by a question made
 //! for exactly that one. Tables that only ScyllaDB has are asked for where it is one, and may be
-//! missing all the same (INVALID). Events only make things due, and hint at who is up; their addresses
-//! are those among nodes. Facts: system tables and events of ScyllaDB and Apache Cassandra.
+//! missing all the same (INVALID). Facts: system tables of ScyllaDB and Apache
+//! Cassandra.
 
-use super::members::{Address, Row};
-#[cfg(any(test, feature = "compact-ring"))]
-use super::ring::Strategy;
-use super::rows::{self, Cells};
-use super::{KeyspaceKind, Plane};
+use super::Plane;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::BytesMut;
 
 use crate::conn::extensions::Agreed;
-use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
+use crate::wire::Consistency;
 use crate::wire::request::{Query, QueryParameters, RequestBody};
-use crate::wire::response::ErrorCode;
-use crate::wire::{Consistency, Reader};
 
 /// What was asked, to be given back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    subject: Subject,
-    number: u16,
+    pub(super) subject: Subject,
+    pub(super) number: u16,
     /// Answers of an earlier control link do not count.
-    round: u8,
+    pub(super) round: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+pub(super) enum Subject {
     Local,
     Peers,
     Keyspace,
@@ -50,21 +44,21 @@ pub enum Changed {
     Local(Option<u16>),
     /// All nodes were read: members may have come, gone, or changed their address.
     Members,
-    /// A member is said to be up, or down, and marked so. A live link knows better.
+    /// A member is said to be up, or down, and marked so. That counts while there is no link to it.
     Status(u16, bool),
 }
 
 /// How far the reading is.
 #[derive(Debug)]
 pub(super) struct Reading {
-    nodes: Nodes,
+    pub(super) nodes: Nodes,
     /// Something happened since it began.
-    again: bool,
-    paging: Option<Box<[u8]>>,
-    page_size: i32,
-    pages_left: u16,
-    round: u8,
-    local: Option<u16>,
+    pub(super) again: bool,
+    pub(super) paging: Option<Box<[u8]>>,
+    pub(super) page_size: i32,
+    pub(super) pages_left: u16,
+    pub(super) round: u8,
+    pub(super) local: Option<u16>,
     /// The cluster hashes keys in a way that we do not know.
     pub(super) is_foreign: bool,
     /// Whether the control link leads to a ScyllaDB node, once there was one.
@@ -75,7 +69,7 @@ pub(super) struct Reading {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nodes {
+pub(super) enum Nodes {
     Read,
     LocalDue,
     PeersDue,
@@ -218,267 +212,14 @@ impl Plane {
     }
 
     #[cfg(any(test, feature = "compact-ring"))]
-    const fn reads_tokens(&self) -> bool {
+    pub(super) const fn reads_tokens(&self) -> bool {
         !self.reading.without_tokens
     }
 
     #[cfg(not(any(test, feature = "compact-ring")))]
     #[expect(clippy::unused_self, reason = "the same as where tokens are read")]
-    const fn reads_tokens(&self) -> bool {
+    pub(super) const fn reads_tokens(&self) -> bool {
         false
-    }
-
-    /// Takes the body of the RESULT that answers a question, without what may stand before its
-    /// kind: trace id, warnings, payload.
-    ///
-    /// # Errors
-    /// If it is no answer to that. The link is of no use for control then.
-    pub fn handle_answer(&mut self, question: Question, body: &[u8]) -> Result<Changed, Error> {
-        if question.round != self.reading.round {
-            return Ok(Changed::Nothing);
-        }
-        match question.subject {
-            Subject::Local => self.take_local(body),
-            Subject::Peers => self.take_peers(body),
-            Subject::Keyspace => {
-                let mut kind = KeyspaceKind::Vnodes;
-                let names = ["initial_tablets", "consistency"];
-                rows::read(body, &names, &mut |cells| {
-                    let &[tablets, consistency, ..] = cells;
-                    kind = match (tablets, rows::text(consistency)) {
-                        (None, _) => KeyspaceKind::Vnodes,
-                        (_, Some("global")) => KeyspaceKind::StrongTablets,
-                        _ => KeyspaceKind::Tablets,
-                    };
-                })?;
-                self.set_kind(question.number, kind);
-                Ok(Changed::Nothing)
-            }
-            #[cfg(any(test, feature = "compact-ring"))]
-            Subject::Strategy => {
-                let mut strategy = Strategy::None;
-                rows::read(body, &["replication"], &mut |cells| {
-                    strategy = self.read_strategy(cells[0].unwrap_or_default());
-                })?;
-                if let Some(keyspace) = self.keyspaces.get_mut(usize::from(question.number)) {
-                    keyspace.strategy = strategy;
-                }
-                Ok(Changed::Nothing)
-            }
-            Subject::Table => {
-                let mut id = None;
-                rows::read(body, &["id"], &mut |cells| id = rows::uuid(cells[0]))?;
-                if let Some(table) = self.tables.get_mut(usize::from(question.number)) {
-                    // A view has no row there, so it may be another one each time.
-                    if id.is_none() || table.id.is_some() && table.id != id {
-                        self.tablets.doom_table(question.number);
-                        self.tablets.sweep();
-                    }
-                    table.id = id;
-                }
-                Ok(Changed::Nothing)
-            }
-        }
-    }
-
-    /// The node did not answer a question, or refused it, or its answer is too long. Whether the
-    /// plane gets along; if not, the question is due again, and the link is of no use for control
-    /// unless the failure passes.
-    pub fn handle_failure(&mut self, question: Question, error: &Error) -> bool {
-        if question.round != self.reading.round {
-            return true;
-        }
-        let kind = error.kind();
-        let is_too_long = matches!(kind, ErrorKind::Limit(LimitField::FrameLen));
-        let is_fine = is_too_long || matches!(kind, ErrorKind::Server(ErrorCode::Invalid));
-        match question.subject {
-            Subject::Peers if is_too_long && self.reading.page_size > 1 => {
-                self.reading.page_size /= 2;
-                self.reading.nodes = Nodes::PeersDue;
-                true
-            }
-            Subject::Local | Subject::Peers => {
-                self.reading.nodes = Nodes::LocalDue;
-                #[cfg(any(test, feature = "compact-ring"))]
-                if is_too_long && !self.reading.without_tokens {
-                    self.reading.without_tokens = true;
-                    return true;
-                }
-                false
-            }
-            Subject::Keyspace if is_fine => {
-                self.set_kind(question.number, KeyspaceKind::Vnodes);
-                true
-            }
-            _ => {
-                if !is_fine {
-                    self.demand(question);
-                }
-                is_fine
-            }
-        }
-    }
-
-    /// It is to be asked again.
-    fn demand(&mut self, question: Question) {
-        let number = usize::from(question.number);
-        if question.subject == Subject::Table {
-            if let Some(table) = self.tables.get_mut(number) {
-                table.demand(self.reading.is_scylla);
-            }
-        } else if let Some(keyspace) = self.keyspaces.get_mut(number) {
-            keyspace.demand(self.reading.is_scylla);
-        }
-    }
-
-    fn take_local(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = [
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "broadcast_address",
-            "tokens",
-            "partitioner",
-        ];
-        let mut is_there = false;
-        rows::read(body, &names, &mut |cells| {
-            let class = rows::text(cells[6]).unwrap_or_default();
-            self.reading.is_foreign = !class.is_empty() && !class.ends_with("Murmur3Partitioner");
-            if let Some(row) = self.member_row(cells) {
-                is_there = true;
-                self.reading.local = self.take_row(&row, cells);
-            }
-        })?;
-        if !is_there {
-            return Err(PeerMisbehaved::MalformedBody.into());
-        }
-        self.reading.nodes = Nodes::PeersDue;
-        Ok(Changed::Local(self.reading.local))
-    }
-
-    fn take_peers(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = [
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "peer",
-            "tokens",
-        ];
-        let paging = rows::read(body, &names, &mut |cells| {
-            // Nodes that are joining have no more than a host id, and take no requests.
-            let Some(row) = self.member_row(cells) else {
-                return;
-            };
-            let local = self.reading.local.and_then(|local| self.cluster.get(local));
-            let is_local = local.is_some_and(|local| local.host_id() == row.host_id);
-            if row.address != Address::NONE && !is_local {
-                self.take_row(&row, cells);
-            }
-        })?;
-        self.reading.pages_left = self.reading.pages_left.saturating_sub(1);
-        if let Some(paging) = paging
-            && self.reading.pages_left > 0
-        {
-            self.reading.paging = Some(paging.into());
-            self.reading.nodes = Nodes::PeersDue;
-            return Ok(Changed::Nothing);
-        }
-        self.reading.paging = None;
-        self.reading.nodes = Nodes::Read;
-        let is_wanted = self.cluster.end();
-        if is_wanted || self.reading.again {
-            self.reading.nodes = Nodes::LocalDue;
-        }
-        self.tablets.settle(&mut self.strangers, &self.cluster);
-        #[cfg(any(test, feature = "compact-ring"))]
-        self.ring.end(&self.cluster);
-        Ok(Changed::Members)
-    }
-
-    fn member_row<'a>(&self, cells: &Cells<'a>) -> Option<Row<'a>> {
-        let &[host_id, dc, rack, rpc, broadcast, tokens, _] = cells;
-        let broadcast = rows::address(broadcast);
-        Some(Row {
-            host_id: rows::uuid(host_id)?,
-            address: match rows::address(rpc) {
-                Address::NONE => broadcast,
-                address => address,
-            },
-            broadcast,
-            dc: rows::text(dc)?,
-            rack: rows::text(rack)?,
-            has_tokens: tokens.is_some() || !self.reads_tokens(),
-        })
-    }
-
-    fn take_row(&mut self, row: &Row<'_>, cells: &Cells<'_>) -> Option<u16> {
-        let member = self.put_row(row);
-        #[cfg(any(test, feature = "compact-ring"))]
-        if let Some(member) = member {
-            self.ring.put(member, cells[5]);
-        }
-        let _ = cells;
-        member
-    }
-
-    fn set_kind(&mut self, number: u16, kind: KeyspaceKind) {
-        let Some(keyspace) = self.keyspaces.get_mut(usize::from(number)) else {
-            return;
-        };
-        let before = core::mem::replace(&mut keyspace.kind, kind);
-        let is_sure = before != KeyspaceKind::Unknown || kind == KeyspaceKind::Vnodes;
-        if before != kind && is_sure {
-            for (table, known) in (0..).zip(&self.tables) {
-                if known.keyspace == number {
-                    self.tablets.doom_table(table);
-                }
-            }
-            self.tablets.sweep();
-        }
-    }
-
-    /// Takes the body of an EVENT. One that is not known, or cannot be read, means nothing.
-    pub fn handle_event(&mut self, body: &[u8]) -> Changed {
-        self.take_event(&mut Reader::new(body))
-            .unwrap_or(Changed::Nothing)
-    }
-
-    fn take_event(&mut self, reader: &mut Reader<'_>) -> Option<Changed> {
-        let mut text = || reader.string("event").ok();
-        match text()? {
-            "TOPOLOGY_CHANGE" => self.read_again(),
-            "STATUS_CHANGE" => {
-                self.read_again();
-                let is_up = text()? == "UP";
-                let len = usize::from(reader.byte("address of node").ok()?);
-                let address = Address::new(reader.take("address of node", len).ok()?);
-                return Some(self.note_status(address, is_up));
-            }
-            "SCHEMA_CHANGE" => {
-                let is_dropped = text()? == "DROPPED";
-                let (target, keyspace) = (text()?, text()?);
-                let table = match target {
-                    "KEYSPACE" => None,
-                    "TABLE" => Some(text()?),
-                    _ => return None,
-                };
-                self.note_schema_change(keyspace, table, is_dropped);
-            }
-            _ => {}
-        }
-        None
-    }
-
-    fn note_status(&mut self, address: Address, is_up: bool) -> Changed {
-        for (number, member) in (0..).zip(&mut self.cluster.members) {
-            if member.is_present() && address != Address::NONE && member.has_address(address) {
-                member.is_up = is_up;
-                return Changed::Status(number, is_up);
-            }
-        }
-        Changed::Nothing
     }
 }
 

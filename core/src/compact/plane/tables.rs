@@ -49,20 +49,6 @@ pub(super) struct Table {
     pub(super) is_due: bool,
 }
 
-/// A table for people and tools.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct TableView<'a> {
-    /// Its number.
-    pub key: TableKey,
-    /// The name of its keyspace.
-    pub keyspace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    /// What its keyspace is for routing.
-    pub kind: KeyspaceKind,
-}
-
 impl Plane {
     /// The number of a table that a statement uses. What is to be known of it becomes due. `None` if
     /// there are too many: the statement is used without routing, and that is counted.
@@ -123,28 +109,6 @@ impl Plane {
         } else {
             Partitioner::Murmur3
         })
-    }
-
-    /// All tables that statements use.
-    pub fn tables(&self) -> impl Iterator<Item = TableView<'_>> {
-        (0..).zip(&self.tables).filter_map(|(number, table)| {
-            let keyspace = self.keyspaces.get(usize::from(table.keyspace))?;
-            Some(TableView {
-                key: TableKey(number),
-                keyspace: &keyspace.name,
-                name: &table.name,
-                kind: keyspace.kind,
-            })
-        })
-    }
-
-    /// Takes what an earlier session knew of the keyspace of a table.
-    pub fn put_kind(&mut self, table: TableKey, kind: KeyspaceKind) {
-        let table = self.tables.get(usize::from(table.0));
-        let place = table.map_or(usize::MAX, |table| usize::from(table.keyspace));
-        if let Some(keyspace) = self.keyspaces.get_mut(place) {
-            keyspace.kind = kind;
-        }
     }
 
     pub(super) fn keyspace_of(&self, table: TableKey) -> Option<&Keyspace> {

@@ -5,27 +5,20 @@
 //! that a search finds its first record and a range of the vector is a range of tokens. A new
 //! tablet takes the place of all that it overlaps. Above the bound a clock hand goes round: it takes the
 //! mark of tablets that were looked up since its last visit, and drops those that have none.
-//!
-//! Payloads: `tablets-routing-v1` is `tuple<bigint, bigint, list<tuple<uuid, int>>>`, `-v2` has a
-//! `bigint` behind that, the version. Both come from the network: lengths must be exactly those of
-//! the types, and nothing is allocated to read them.
 
 use super::members::Cluster;
+use super::payload;
 use super::{Plane, TableKey, Vec};
 use core::cell::Cell;
 use uuid::Uuid;
 
 use crate::routing::{PayloadKind, TabletVersion, Token, VersionBlock};
-use crate::wire::Reader;
 
 /// Replicas of a tablet that are known; further ones count as ordinary nodes.
 pub(super) const REPLICAS_MAX: usize = 16;
 
 /// Replicas in a record.
 const INLINE_REPLICAS: usize = 3;
-
-/// Hosts and shards as the server names them. Shards that no node can have stand as `u16::MAX`.
-pub(super) type NamedReplicas = heapless::Vec<(Uuid, u16), REPLICAS_MAX>;
 
 /// A stored replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +28,17 @@ pub(super) struct Replica {
     pub(super) shard: u16,
 }
 
-const STRANGERS: u16 = 0x8000;
+pub(super) const STRANGERS: u16 = 0x8000;
 const NOBODY: u16 = u16::MAX;
 
 /// A tablet, or three more replicas of the tablet before it.
 #[derive(Clone, Debug)]
-struct Record {
-    first: i64,
-    last: i64,
+pub(super) struct Record {
+    pub(super) first: i64,
+    pub(super) last: i64,
     version: u64,
     replicas: [Replica; INLINE_REPLICAS],
-    table: u16,
+    pub(super) table: u16,
     /// The number of replicas here, and the bits below.
     shape: Cell<u8>,
     /// Requests that were given a block, going round.
@@ -58,10 +51,10 @@ const COUNT: u8 = 0x03;
 const IS_DOOMED: u8 = 0x10;
 const IS_CONTINUED: u8 = 0x20;
 const HAS_VERSION: u8 = 0x40;
-const IS_USED: u8 = 0x80;
+pub(super) const IS_USED: u8 = 0x80;
 
 impl Record {
-    fn has(&self, bit: u8) -> bool {
+    pub(super) fn has(&self, bit: u8) -> bool {
         self.shape.get() & bit != 0
     }
 
@@ -71,12 +64,12 @@ impl Record {
             .set(if is_set { shape | bit } else { shape & !bit });
     }
 
-    fn replicas(&self) -> &[Replica] {
+    pub(super) fn replicas(&self) -> &[Replica] {
         let count = usize::from(self.shape.get() & COUNT);
         self.replicas.get(..count).unwrap_or_default()
     }
 
-    fn version(&self) -> Option<TabletVersion> {
+    pub(super) fn version(&self) -> Option<TabletVersion> {
         self.has(HAS_VERSION)
             .then(|| TabletVersion::new(self.version))
     }
@@ -99,7 +92,7 @@ pub enum Learned {
 /// The tablets of all tables.
 #[derive(Debug)]
 pub(super) struct Tablets {
-    records: Vec<Record>,
+    pub(super) records: Vec<Record>,
     records_max: usize,
     /// Where the clock stands.
     hand: usize,
@@ -134,7 +127,7 @@ impl Tablets {
     }
 
     /// The first place whose tablet ends behind a token, or at it with `at_end`.
-    fn seek(&self, table: u16, token: i64, at_end: bool) -> usize {
+    pub(super) fn seek(&self, table: u16, token: i64, at_end: bool) -> usize {
         let before = |record: &Record| {
             record.table < table
                 || record.table == table && (record.last < token || !at_end && record.last == token)
@@ -263,7 +256,7 @@ fn doom(records: &[Record]) {
 }
 
 /// The records of the tablet that begins here.
-fn tablet(from: &[Record]) -> &[Record] {
+pub(super) fn tablet(from: &[Record]) -> &[Record] {
     let more = from
         .iter()
         .take_while(|record| record.has(IS_CONTINUED))
@@ -282,43 +275,6 @@ impl Hit<'_> {
     /// Its replicas in the server's order.
     pub(super) fn replicas(&self) -> impl Iterator<Item = Replica> {
         self.records.iter().flat_map(Record::replicas).copied()
-    }
-}
-
-/// A tablet for people and tools, and for a later session.
-#[derive(Clone, Copy, Debug)]
-pub struct TabletView<'a> {
-    plane: &'a Plane,
-    records: &'a [Record],
-}
-
-impl<'a> TabletView<'a> {
-    fn first(&self) -> Option<&'a Record> {
-        self.records.first()
-    }
-
-    /// The token before its first, and its last.
-    pub fn range(&self) -> (i64, i64) {
-        self.first()
-            .map_or((0, 0), |record| (record.first, record.last))
-    }
-
-    /// Its version, if it came by the second extension. The first replica of a strongly consistent
-    /// table is then the leader.
-    pub fn version(&self) -> Option<TabletVersion> {
-        self.first().and_then(Record::version)
-    }
-
-    /// Whether it was looked up of late.
-    pub fn is_used(&self) -> bool {
-        self.first().is_some_and(|record| record.has(IS_USED))
-    }
-
-    /// Hosts and shards in the server's order. A host is nil where it is not known any more.
-    pub fn replicas(&self) -> impl Iterator<Item = (Uuid, u16)> + 'a {
-        let plane = self.plane;
-        let replicas = self.records.iter().flat_map(Record::replicas);
-        replicas.map(|replica| (plane.host_of(*replica), replica.shard))
     }
 }
 
@@ -357,10 +313,10 @@ impl Plane {
     }
 
     /// Takes the payload of an answer to a statement on this table.
-    pub fn learn(&mut self, table: TableKey, kind: PayloadKind, payload: &[u8]) -> Learned {
-        match parse(kind, payload) {
+    pub fn learn(&mut self, table: TableKey, kind: PayloadKind, value: &[u8]) -> Learned {
+        match payload::parse(kind, value) {
             Some(parsed) => {
-                let Parsed {
+                let payload::Parsed {
                     range,
                     version,
                     replicas,
@@ -419,24 +375,6 @@ impl Plane {
         Learned::Stored
     }
 
-    /// The learned tablets of a table in the order of their tokens.
-    pub fn tablets(&self, table: TableKey) -> impl Iterator<Item = TabletView<'_>> {
-        let mut from = self
-            .tablets
-            .records
-            .get(self.tablets.seek(table.0, i64::MIN, true)..)
-            .unwrap_or_default();
-        core::iter::from_fn(move || {
-            from.first().filter(|record| record.table == table.0)?;
-            let records = tablet(from);
-            from = from.get(records.len()..).unwrap_or_default();
-            Some(TabletView {
-                plane: self,
-                records,
-            })
-        })
-    }
-
     /// The number under which a host is stored; notes if it was not heard of before.
     fn node_of(&mut self, host_id: Uuid, is_new: &mut bool) -> u16 {
         if let Some(member) = self.cluster.by_host_id(host_id) {
@@ -462,65 +400,4 @@ impl Plane {
         }
         STRANGERS.saturating_add(number)
     }
-
-    fn host_of(&self, replica: Replica) -> Uuid {
-        let host = match replica.node.checked_sub(STRANGERS) {
-            Some(number) => self.strangers.get(usize::from(number)).copied(),
-            None => self.cluster.get(replica.node).map(super::Member::host_id),
-        };
-        host.unwrap_or_default()
-    }
 }
-
-/// A tablet as a payload describes it.
-pub(super) struct Parsed {
-    pub(super) range: (i64, i64),
-    pub(super) version: Option<TabletVersion>,
-    pub(super) replicas: NamedReplicas,
-}
-
-/// Reads the value of a payload; nothing if it is not what its kind prescribes.
-pub(super) fn parse(kind: PayloadKind, payload: &[u8]) -> Option<Parsed> {
-    let mut reader = Reader::new(payload);
-    let first = long(&mut reader)?;
-    let last = long(&mut reader)?;
-    let mut list = Reader::new(reader.bytes("replicas").ok()??);
-    let version = match kind {
-        PayloadKind::V1 => None,
-        PayloadKind::V2 => Some(TabletVersion::new(long(&mut reader)?.cast_unsigned())),
-    };
-    let count = usize::try_from(list.int("replica count").ok()?).ok()?;
-    let (items, rest) = list.rest().as_chunks::<REPLICA_LEN>();
-    let is_whole = rest.is_empty() && reader.rest().is_empty() && items.len() == count;
-    if first >= last || !is_whole || !(1..=255).contains(&count) {
-        return None;
-    }
-    let mut replicas = NamedReplicas::new();
-    for item in items {
-        let mut item = Reader::new(item);
-        let lengths = (item.int("").ok()?, item.int("").ok()?);
-        let host_id = item.uuid("").ok()?;
-        let shard_len = item.int("").ok()?;
-        let shard = u32::try_from(item.int("").ok()?).ok()?;
-        if (lengths, shard_len) != ((28, 16), 4) {
-            return None;
-        }
-        // No node has so many shards; the replica is then used without one.
-        let shard = u16::try_from(shard).unwrap_or(u16::MAX);
-        let _first_ones = replicas.push((host_id, shard));
-    }
-    Some(Parsed {
-        range: (first, last),
-        version,
-        replicas,
-    })
-}
-
-/// A `bigint` behind its length.
-fn long(reader: &mut Reader<'_>) -> Option<i64> {
-    let value = reader.bytes("token").ok()??;
-    Some(i64::from_be_bytes(value.try_into().ok()?))
-}
-
-/// A replica in a list: its length, host id and shard with theirs.
-const REPLICA_LEN: usize = 32;

@@ -92,6 +92,8 @@ impl World {
         let mut specs = Vec::new();
         for number in 0..self.nodes {
             let rng = &mut self.rng;
+            let load = Some(pick(rng, &[0, 0, 1, 4, 40])).filter(|_| rng.below(5) > 0);
+            self.loads.push(load);
             // No two nodes claim one.
             let tokens = (0..rng.below(5))
                 .map(|_| rng.below(70) as i64 * 16 + i64::from(number))
@@ -102,11 +104,10 @@ impl World {
                 dc: pick(rng, &["a", "a", "b", "c"]).into(),
                 rack: pick(rng, &["r1", "r2", "r3"]).into(),
                 tokens,
-                is_up: !is_one_of(rng, 6),
+                // There, what a live connection tells is told to the view.
+                is_up: !is_one_of(rng, 6) || load.is_some(),
                 is_enabled: !is_one_of(rng, 9),
             });
-            let load = pick(rng, &[0, 0, 1, 4, 40]);
-            self.loads.push(Some(load).filter(|_| rng.below(5) > 0));
         }
         self.writer.set_nodes(&specs);
         for (spec, number) in specs.iter().zip(0..) {
@@ -119,7 +120,10 @@ impl World {
                 has_tokens: !spec.tokens.is_empty(),
             };
             assert_eq!(self.plane.put_member(&row), Some(number));
-            self.plane.set_up(number, spec.is_up);
+            let is_up = spec.is_up && !is_one_of(&mut self.rng, 6);
+            let is_linked = self.loads[usize::from(number)].is_some();
+            self.plane
+                .set_up(number, if is_linked { is_up } else { spec.is_up });
             self.plane.set_enabled(number, spec.is_enabled);
             self.plane.ring.put_all(number, &spec.tokens);
             let count = self.rng.below(9) as u16;

@@ -321,10 +321,10 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 /// Says of these bytes what the parser of servers says.
-fn check(kind: PayloadKind, payload: &[u8]) -> bool {
-    let ours = tablets::parse(kind, payload);
-    let theirs = parse_payload(kind, payload).ok();
-    assert_eq!(ours.is_some(), theirs.is_some(), "{kind:?} {payload:02x?}");
+fn check(kind: PayloadKind, value: &[u8]) -> bool {
+    let ours = payload::parse(kind, value);
+    let theirs = parse_payload(kind, value).ok();
+    assert_eq!(ours.is_some(), theirs.is_some(), "{kind:?} {value:02x?}");
     if let (Some(ours), Some(theirs)) = (&ours, &theirs) {
         let range = (theirs.first_exclusive(), theirs.last_inclusive());
         assert_eq!((ours.range, ours.version), (range, theirs.version()));
