@@ -68,6 +68,7 @@ pub const TRACES: &[Trace<'static>] = &[
         "driver-timeouts",
         include_str!("../traces/driver-timeouts.txt"),
     ),
+    trace("driver-writes", include_str!("../traces/driver-writes.txt")),
     trace("errors", include_str!("../traces/errors.txt")),
     trace("events", include_str!("../traces/events.txt")),
     trace("leaders", include_str!("../traces/leaders.txt")),

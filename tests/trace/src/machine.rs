@@ -35,6 +35,9 @@ pub struct Player {
     config: Option<Box<Config>>,
     machine: Option<Machine>,
     desk: Desk,
+    /// Bytes that the network takes yet, and how many of them at once.
+    window: usize,
+    piece: usize,
     told_deadline: Instant,
 }
 
@@ -76,6 +79,8 @@ impl Player {
                 has_room: true,
                 lines: Log::new(),
             },
+            window: usize::MAX,
+            piece: usize::MAX,
             told_deadline: Instant::FAR_FUTURE,
         }
     }
@@ -211,24 +216,33 @@ impl Player {
                 desk.begun(*label, false, number);
             }
             Step::Room(has_room) => desk.has_room = *has_room,
+            Step::Takes(count) => self.window = *count,
+            Step::Pieces(count) => self.piece = *count,
             Step::Status => desk.put_status(machine),
             Step::Start(_) => {}
             other => desk.lines.line(format_args!("not for this: {other:?}")),
         }
     }
 
-    /// Runs it until nothing more comes out, with all that is to be written taken at once.
+    /// Runs it until nothing more comes out, with what the network takes of it taken.
     fn run(&mut self, machine: &mut Machine) {
         let mut deadline = self.now;
         for _ in 0..RUNS_MAX {
             deadline = machine.run(self.now, self.wall(), &mut self.desk);
             let mut written: Vec<(u32, Vec<u8>)> = Vec::new();
             machine.write(&mut |link, bytes| {
+                let len = bytes.len().min(self.piece).min(self.window);
+                let Some(bytes) = bytes.get(..len).filter(|bytes| !bytes.is_empty()) else {
+                    return 0;
+                };
+                if self.window < usize::MAX {
+                    self.window -= len;
+                }
                 match written.last_mut().filter(|(last, _)| *last == link) {
                     Some((_, before)) => before.extend_from_slice(bytes),
                     None => written.push((link, bytes.to_vec())),
                 }
-                bytes.len()
+                len
             });
             for (link, bytes) in &written {
                 self.desk.lines.written(*link, bytes);
@@ -451,4 +465,4 @@ pub(crate) fn link_error(why: &str) -> LinkError {
 }
 
 /// Runs of one step.
-const RUNS_MAX: usize = 32;
+const RUNS_MAX: usize = 400;

@@ -44,6 +44,8 @@
 //! | `batch N KIND OPTION .. : STATEMENT CELL .. ; ..` | statements as a batch |
 //! | `release STATEMENT` | a statement is not held any more |
 //! | `room open\|shut` | whether streamed rows may come |
+//! | `takes N\|all` | so many bytes the network takes from now on, in all |
+//! | `pieces N` | and no more than so many at once |
 //! | `status` | what it knows is asked for |
 
 use alloc::vec::Vec;
@@ -69,6 +71,8 @@ pub enum Step<'a> {
     Cancel(u32),
     Release(u32),
     Room(bool),
+    Takes(usize),
+    Pieces(usize),
     Status,
     Start(u32),
     Close(u32),
@@ -187,6 +191,11 @@ pub fn parse(line: &str) -> Result<Option<Step<'_>>, &'static str> {
         ),
         "release" => Step::Release(number(words.next())?),
         "room" => Step::Room(words.next() == Some("open")),
+        "takes" => match words.next() {
+            Some("all") => Step::Takes(usize::MAX),
+            count => Step::Takes(number(count)?),
+        },
+        "pieces" => Step::Pieces(number(words.next())?),
         "status" => Step::Status,
         "start" => Step::Start(number(words.next())?),
         "close" => Step::Close(number(words.next())?),

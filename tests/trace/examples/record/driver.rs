@@ -18,6 +18,7 @@ pub(crate) fn all() -> Vec<(&'static str, String)> {
         ("driver-streamed", streamed()),
         ("driver-malformed", malformed()),
         ("driver-ring", ring()),
+        ("driver-writes", writes()),
     ]
 }
 
@@ -510,5 +511,70 @@ fn ring() -> String {
         ));
     }
     recorder.step("status");
+    recorder.text()
+}
+
+/// A network that takes little, nothing, or breaks in the middle of a frame.
+fn writes() -> String {
+    let mut recorder = Recorder::new(
+        "Short writes, a peer that takes nothing more, breaks within a frame on its way out and in.",
+        Options::uniform(2, 1),
+    );
+    for setting in [
+        "machine mcu single",
+        "contact 127.0.0.1:9042,127.0.0.2:9042",
+        "pieces 7",
+        "start 1",
+    ] {
+        recorder.step(setting);
+    }
+    recorder.settle();
+    let select = "SELECT key FROM system.local WHERE key = 'local'";
+    for (number, pieces) in [(2, 1), (3, 3), (4, 7)] {
+        recorder.step(&format!("pieces {pieces}"));
+        recorder.ask(&format!("query {number} : {select}"));
+    }
+    recorder.step("pieces 1460");
+    recorder.step("# broken behind 40 bytes: the second request has not left");
+    recorder.step("takes 40");
+    recorder.step(&format!("query 5 : {select}"));
+    recorder.step(&format!("query 6 : {select}"));
+    recorder.step(&format!("query 7 idempotent : {select}"));
+    recorder.lose(0, "reset");
+    recorder.step("takes all");
+    recorder.pass(1_000_000);
+    recorder.settle();
+    recorder.step("# blocked behind 40 bytes: the rest comes before anything else");
+    recorder.step("takes 40");
+    recorder.ask(&format!("query 8 timeout=100000 : {select}"));
+    recorder.pass(100_000);
+    recorder.ask(&format!("query 9 : {select}"));
+    recorder.ask("takes all");
+    recorder.step("# blocked for good");
+    recorder.step("takes 40");
+    recorder.ask(&format!("query 10 timeout=100000 idempotent : {select}"));
+    recorder.pass(31_000_000);
+    recorder.pass(11_000_000);
+    recorder.step("takes all");
+    recorder.pass(1_000_000);
+    recorder
+        .step("# the end of the stream on the border of a frame, within a header, within a body");
+    for (number, bytes) in [
+        (11, ""),
+        (12, "84 00 00"),
+        (13, "84 00 0001 08 00000004 0000"),
+    ] {
+        recorder.step(&format!("query {number} : {select}"));
+        recorder.lose_last_behind(bytes);
+        recorder.pass(1_000_000);
+        recorder.settle();
+    }
+    recorder.step("# blocked while closing");
+    recorder.step("takes 40");
+    recorder.ask(&format!("query 14 timeout=2000000 : {select}"));
+    recorder.ask("close 15");
+    recorder.pass(2_000_000);
+    recorder.pass(28_000_000);
+    recorder.pass(11_000_000);
     recorder.text()
 }

@@ -230,6 +230,28 @@ impl Recorder {
         self.text
     }
 
+    /// A link breaks; what was on its way is lost.
+    pub(crate) fn lose(&mut self, link: u32, why: &str) {
+        self.log.take_operations();
+        if let Some(connection) = self.links.remove(&link) {
+            self.cluster.disconnect(connection);
+        }
+        self.step(&format!("end {link} {why}"));
+        self.settle();
+    }
+
+    /// The link of the last request is closed by the node behind these bytes.
+    pub(crate) fn lose_last_behind(&mut self, digits: &str) {
+        let mut writes = self.log.take_operations().into_iter().rev();
+        let last = writes.find_map(|operation| match operation {
+            Operation::Write { link, .. } => Some(link),
+            _ => None,
+        });
+        let link = last.expect("a request");
+        self.arrive(link, &bytes_of(digits));
+        self.lose(link, "closed");
+    }
+
     /// In place of the node's answer to the last request this frame comes, `SSSS` being its stream.
     pub(crate) fn answer_last_with(&mut self, frame: &str) {
         let mut writes = self.log.take_operations().into_iter().rev();
