@@ -3,35 +3,59 @@
 //! A workspace build unifies features, so the backend without `std` gets a build of its own, and that `std` is
 //! really off there is read from the dependency tree instead of believed.
 
+use std::env;
+
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
 
-/// Ours, but run by other stages: optimised, against servers, or already run among the checks.
-const ELSEWHERE: [&str; 10] = [
+/// All packages but those that other stages run: optimised, against servers, or already among the checks.
+const PACKAGES: [&str; 7] = [
+    "--workspace",
     "--exclude=messina-sim",
     "--exclude=messina-tidy",
     "--exclude=messina-bench",
     "--exclude=messina-foreign-scylla",
     "--exclude=messina-interop",
-    "--lib",
-    "--bins",
-    "--tests",
     "--locked",
-    "--no-fail-fast",
 ];
 
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&["tests/contract/Cargo.toml", "tests/conformance/Cargo.toml"])?;
     context
-        .cargo(["test", "--workspace"])
-        .args(ELSEWHERE)
+        .cargo(["test"])
+        .args(PACKAGES)
+        .args(["--lib", "--bins", "--tests", "--no-fail-fast"])
         .run_tests()?;
+    over_tap(context)?;
     without_std(context)?;
     if context.options.quick {
         Ok(())
     } else {
         loom(context)
     }
+}
+
+/// The transport of embassy-net against the kernel, in a network namespace that is made for it and gone with
+/// it. Nothing of the host's network is touched. The test was built by the run before.
+fn over_tap(context: &Context) -> Outcome {
+    const NAMESPACE: [&str; 2] = ["--map-root-user", "--net"];
+    let probe = context.run("unshare").args(NAMESPACE);
+    let device = ["ip", "tuntap", "add", "dev", "messina0", "mode", "tap"];
+    if probe.args(device).ask().is_none() {
+        let why = "a TAP device in a network namespace is not allowed here";
+        return context.skip("messina-embassy over TAP", why);
+    }
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    context
+        .run("unshare")
+        .args(NAMESPACE)
+        .arg(cargo)
+        .arg("test")
+        .args(PACKAGES)
+        .args(["--offline", "--test=embassy_tap"])
+        .env_unshown("CARGO_TARGET_DIR", &context.target_dir)
+        .env("MESSINA_NAMESPACE", "1")
+        .run()
 }
 
 /// The single-threaded backend: core alone, and core below the simulator.
