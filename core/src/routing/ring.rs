@@ -7,7 +7,7 @@
 //! of racks). Nodes without tokens own nothing and do not count. The walk is done once for every
 //! token when the ring or the strategy changes; a lookup is one binary search.
 
-use super::{NodeIdx, Token, Topology};
+use super::{Node, NodeIdx, Token, Topology};
 use crate::digits::number;
 use crate::gather::Gather;
 use crate::sorted::{sort_by, sort_few};
@@ -163,7 +163,7 @@ impl RingReplicas {
         strategy: &ReplicationStrategy,
         entries_max: usize,
     ) -> Self {
-        let mut walker = Walker::new(topology, strategy);
+        let mut walker = Walker::new(ring, topology, strategy);
         let places = ring.tokens.len();
         let fitting = entries_max.checked_div(places).unwrap_or(0);
         let stride = walker.replica_count().min(fitting);
@@ -229,8 +229,16 @@ struct DcShare {
 }
 
 impl Walker {
-    fn new(topology: &Topology, strategy: &ReplicationStrategy) -> Self {
-        let owners = || topology.nodes().filter(|node| !node.tokens().is_empty());
+    fn new(ring: &Ring, topology: &Topology, strategy: &ReplicationStrategy) -> Self {
+        // A node may have tokens and still own nothing: others claim them too.
+        let mut owns = alloc::vec![false; topology.idx_end()];
+        for owner in &ring.owners {
+            if let Some(owns) = owns.get_mut(usize::from(owner.value())) {
+                *owns = true;
+            }
+        }
+        let is_owner = |node: &&Node| owns.get(usize::from(node.idx().value())) == Some(&true);
+        let owners = || topology.nodes().filter(is_owner);
         let rule = match strategy {
             ReplicationStrategy::Simple { factor } => Rule::Simple {
                 factor: usize::from(*factor).min(owners().count()),
@@ -537,6 +545,26 @@ mod tests {
         let strategy = ReplicationStrategy::Simple { factor: 1 };
         for ring in [vec![(5, 1), (5, 2)], vec![(5, 2), (5, 1)]] {
             assert_eq!(replicas(&places, &ring, &strategy, 5), "1");
+        }
+    }
+
+    /// As while a node takes the place and the tokens of another one. The lists of all tokens have
+    /// the same length.
+    #[test]
+    fn a_node_whose_tokens_others_claim_owns_nothing() {
+        let places = [(1, "a", "x"), (2, "a", "y"), (3, "a", "x"), (4, "a", "x")];
+        let ring = [(5, 1), (5, 2), (9, 3), (12, 4)];
+        let table = [
+            (
+                ReplicationStrategy::Simple { factor: 4 },
+                ["134", "341", "413"],
+            ),
+            (network(&[("a", 2)]), ["13", "34", "41"]),
+        ];
+        for (strategy, expected) in table {
+            for (token, expected) in [5, 9, 12].into_iter().zip(expected) {
+                assert_eq!(replicas(&places, &ring, &strategy, token), expected);
+            }
         }
     }
 }

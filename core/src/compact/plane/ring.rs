@@ -79,15 +79,19 @@ impl Ring {
         sort_by(&mut self.tokens, Ord::cmp);
         self.tokens.dedup_by_key(|entry| entry.0);
         self.places.clear();
-        let owners = || {
-            cluster
-                .members
-                .iter()
-                .filter(|member| member.is_present() && member.has_tokens)
-        };
-        for (at, member) in owners().enumerate() {
+        let mut owns = alloc::vec![false; cluster.members.len()];
+        for &(_, owner) in &self.tokens {
+            if let Some(owns) = owns.get_mut(usize::from(owner)) {
+                *owns = true;
+            }
+        }
+        // A member may have tokens and still own nothing: others claim them too.
+        let owners = || cluster.members.iter().zip(&owns).filter(|(_, owns)| **owns);
+        for (at, (member, _)) in owners().enumerate() {
             let (dc, rack) = member.place();
-            let is_new_rack = owners().take(at).all(|before| before.place() != (dc, rack));
+            let is_new_rack = owners()
+                .take(at)
+                .all(|(before, _)| before.place() != (dc, rack));
             let known = self.places.iter_mut().find(|place| place.dc == dc);
             let racks = usize::from(is_new_rack);
             match known {

@@ -94,10 +94,7 @@ impl World {
             let rng = &mut self.rng;
             let load = Some(pick(rng, &[0, 0, 1, 4, 40])).filter(|_| rng.below(5) > 0);
             self.loads.push(load);
-            // No two nodes claim one.
-            let tokens = (0..rng.below(5))
-                .map(|_| rng.below(70) as i64 * 16 + i64::from(number))
-                .collect();
+            let tokens = (0..rng.below(5)).map(|_| rng.below(1000) as i64).collect();
             specs.push(NodeSpec {
                 host_id: host(number),
                 address: SocketAddr::from(([10, 0, 0, number as u8], 9042)),
