@@ -26,12 +26,8 @@ pub(crate) fn nonzero(text: &str) -> Option<NonZeroU16> {
 
 /// A hexadecimal digit.
 pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
 }
 
 /// A UUID in its usual form: 36 characters.
@@ -71,6 +67,7 @@ pub(crate) fn uuid_text(id: Uuid) -> String {
 /// Where hyphens stand in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
+#[inline(never)]
 fn any_number(text: &str) -> Option<u64> {
     number_of_digits(text.strip_prefix('+').unwrap_or(text))
 }

@@ -371,6 +371,7 @@ impl Error {
 
     /// The same error, marked as possibly applied or not.
     #[must_use]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn with_applied(mut self, applied: Applied) -> Self {
         self.place_mut().applied = applied;
         self

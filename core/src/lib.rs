@@ -11,7 +11,7 @@
 //! | 3 transports | other crates | sockets, timers, clock |
 //!
 //! Beside them stand the small modules that every layer may use: [`config`], [`error`], [`target`],
-//! [`time`], `rng`, `seeded`, `sync`, `trace`.
+//! [`time`], `rng`, `seeded`, `sync`, `trace`, `words`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -47,6 +47,7 @@ pub mod time;
 mod trace;
 pub mod types;
 pub mod wire;
+mod words;
 
 pub use sync::Shared;
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::{Error, ErrorKind, PeerIncompatible};
+use crate::words::joined;
 
 /// Answers the node's authentication. One object serves all connections of a session; it must not
 /// block and is never called under a lock.
@@ -35,8 +36,8 @@ impl PlainAuthenticator {
 
 impl Authenticator for PlainAuthenticator {
     fn initial_response(&self, _class: &str) -> Result<Vec<u8>, Error> {
-        let parts: [&[u8]; 4] = [b"\0", self.user.as_bytes(), b"\0", self.password.as_bytes()];
-        Ok(parts.concat())
+        let token = joined(&["\0", &self.user, "\0", &self.password]);
+        Ok(token.into_bytes())
     }
 
     fn evaluate(&self, _challenge: Option<&[u8]>) -> Result<Vec<u8>, Error> {

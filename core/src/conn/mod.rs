@@ -42,8 +42,8 @@ use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::Instant;
 use crate::wire::response::{ErrorCode, Extras, ServerError};
 use crate::wire::{
-    Compression, Dialect, EncodeError, EncodeErrorKind, Flags, FrameHeader, Opcode,
-    ProtocolVersion, Reader, compress_frame, patch_stream, put_frame,
+    Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
+    compress_frame, finish_frame, patch_stream,
 };
 
 /// The bounds of one connection.
@@ -238,30 +238,45 @@ impl<S: Default> Connection<S> {
             body_len: 0,
         };
         let max = self.limits.request_len_max;
-        let bounded = |sink: &mut BytesMut| {
-            let start = sink.len();
-            body(sink)?;
-            check_request_len(sink.len().saturating_sub(start), max).map_err(E::from)
-        };
-        if let Err(error) = put_frame(&mut self.output, header, bounded) {
-            return Err(Refused::Encode(caller, error));
+        // A header alone cannot fail.
+        let head = header.put_request(&mut self.output).map_err(E::from);
+        let written = head
+            .and_then(|()| body(&mut self.output))
+            .and_then(|()| Ok(finish_frame(&mut self.output, before, max)?));
+        match written {
+            Ok(()) => self
+                .commit(caller, give_up_at, before)
+                .map_err(Refused::Full),
+            Err(error) => {
+                self.output.truncate(before);
+                Err(Refused::Encode(caller, error))
+            }
         }
+    }
+
+    /// The frame that begins at `before` is whole: it gets its stream id. That comes after the body: a
+    /// body that cannot be written must not cost one.
+    fn commit(&mut self, caller: S, give_up_at: Instant, before: usize) -> Result<SlotKey, S> {
         if let Some(compression) = self.compression {
             compress_frame(compression, &mut self.output, before);
         }
-        // The id comes after the body: a body that cannot be written must not cost one.
-        let Some(key) = self
-            .streams
-            .allocate(Owner::Caller(caller), self.queued, give_up_at)
-        else {
+        let owner = Owner::Caller(caller);
+        let Some(key) = self.streams.allocate(owner, self.queued, give_up_at) else {
             self.output.truncate(before);
-            return Err(Refused::Full(S::default()));
+            return Err(S::default());
         };
         let stream = i16::try_from(key.stream_id()).unwrap_or(i16::MAX);
         patch_stream(&mut self.output, before, stream);
-        let len = u64::try_from(self.output.len().saturating_sub(before)).unwrap_or(u64::MAX);
-        self.queued = self.queued.saturating_add(len);
+        self.count_queued(before);
         Ok(key)
+    }
+
+    /// What stands behind `before` in the output is on its way.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn count_queued(&mut self, before: usize) {
+        let len = self.output.len().saturating_sub(before);
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        self.queued = self.queued.saturating_add(len);
     }
 
     /// Joins the queue for a stream id. Gives the caller's part back when the queue is full. If
@@ -410,11 +425,12 @@ impl<S: Default> Connection<S> {
         }
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn deliver(
         &mut self,
         stream: u16,
         outcome: Result<Answer, Error>,
-        tell: &mut impl FnMut(S),
+        tell: &mut dyn FnMut(S),
     ) -> Result<Received, Error> {
         if let (true, Ok(answer)) = (self.was_held, &outcome)
             && is_refusal_of_early(self.version, answer)
@@ -487,6 +503,7 @@ impl<S: Default> Connection<S> {
         Ok(())
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn watch_orphans(&mut self, now: Instant) {
         if self.streams.orphans() > self.orphans_max() && self.orphans_due == Instant::FAR_FUTURE {
             // One microsecond more, so that they are older than the limit then.
@@ -498,6 +515,7 @@ impl<S: Default> Connection<S> {
         }
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn orphans_max(&self) -> u16 {
         let ids = self.limits.in_flight;
         self.limits.orphans.min(ids.saturating_sub(ids.div_ceil(4)))
@@ -525,9 +543,8 @@ impl<S: Default> Connection<S> {
             body_len: 0,
         };
         let before = self.output.len();
-        if put_frame::<_, EncodeError>(&mut self.output, header, |_| Ok(())).is_ok() {
-            let len = u64::try_from(self.output.len().saturating_sub(before)).unwrap_or(u64::MAX);
-            self.queued = self.queued.saturating_add(len);
+        if header.put_request(&mut self.output).is_ok() {
+            self.count_queued(before);
             self.heartbeat = Some(key);
         }
     }
@@ -657,6 +674,7 @@ impl<S: Default> Connection<S> {
         self.streams.orphans()
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn grant(&mut self, tell: &mut dyn FnMut(S)) {
         let room = self.room();
         self.waiters
@@ -664,6 +682,7 @@ impl<S: Default> Connection<S> {
     }
 
     /// How many more requests may be taken, grants included.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn room(&self) -> u16 {
         let pending = self.output.len();
         if self.is_held || (pending > 0 && pending >= self.limits.pending_bytes) {
@@ -721,15 +740,6 @@ pub enum Outcome<'a, S> {
     Done(Result<Answer, Error>),
     /// The request was given up at its deadline.
     Expired,
-}
-
-/// Refuses a request body of `len` bytes that is longer than `max`.
-pub(crate) fn check_request_len(len: usize, max: u32) -> Result<(), EncodeError> {
-    if u32::try_from(len).is_ok_and(|len| len <= max) {
-        return Ok(());
-    }
-    let too_long = EncodeErrorKind::TooLong { len, max };
-    Err(EncodeError::new("request", too_long))
 }
 
 /// What requests learn of the end of their connection. Nothing of them was written, unless the

@@ -37,6 +37,7 @@ use crate::wire::{
     Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
     put_frame,
 };
+use crate::words::joined;
 
 /// What every connection of a session says in its handshake.
 #[derive(Clone)]
@@ -146,9 +147,10 @@ impl Negotiation {
             is_challenged: false,
         };
         started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
-        if let Some(offer) = started.config.assumed {
+        if let Some(offer) = &started.config.assumed {
             started.stream = 1;
-            started.put_startup(&started.agree(offer), output)?;
+            agree(&started.config, &mut started.agreed, offer);
+            started.put_startup(output)?;
             started.stream = 0;
         }
         Ok(started)
@@ -261,11 +263,14 @@ impl Negotiation {
             let kind = ErrorKind::PeerIncompatible(PeerIncompatible::Compression);
             return Err(Error::with_text(kind, wanted.name()));
         }
-        let mut agreed = self.agree(Offer::parse(&supported));
-        if let Some(offer) = self.config.assumed {
-            let assumed = self.agree(offer);
+        let offer = Offer::parse(&supported);
+        if self.config.assumed.is_some() {
+            // What was agreed on that assumption.
+            let assumed = self.agreed;
             let sent = startup_options(&self.config, &assumed);
-            let offered = startup_options(&self.config, &agreed);
+            agree(&self.config, &mut self.agreed, &offer);
+            let agreed = &mut self.agreed;
+            let offered = startup_options(&self.config, agreed);
             let is_within = sent.iter().all(|option| offered.contains(option));
             if !is_within || (sent.len() != offered.len() && !self.config.early) {
                 return Err(offer_changed());
@@ -279,25 +284,15 @@ impl Negotiation {
             if self.config.authenticator.is_none() {
                 self.share_connection();
             }
-            self.put_startup(&agreed, output)?;
+            agree(&self.config, &mut self.agreed, &offer);
+            self.put_startup(output)?;
         }
-        self.agreed = agreed;
         self.expected = Expected::ReadyOrAuthenticate;
         Ok(())
     }
 
-    /// What follows from an offer.
-    fn agree(&self, offer: Offer) -> Agreed {
-        Agreed {
-            tablets: tablets(&self.config, &offer),
-            metadata_id: offer.metadata_id || self.config.version.has_metadata_id(),
-            offer,
-            ..self.agreed
-        }
-    }
-
-    fn put_startup(&self, agreed: &Agreed, output: &mut BytesMut) -> Result<(), Error> {
-        let options = startup_options(&self.config, agreed);
+    fn put_startup(&self, output: &mut BytesMut) -> Result<(), Error> {
+        let options = startup_options(&self.config, &self.agreed);
         let startup = Startup(options.iter().copied());
         self.put(output, Opcode::Startup, &mut |sink| {
             startup.put(self.config.version, sink)
@@ -391,6 +386,14 @@ fn offers(supported: &Supported<'_>, wanted: Compression) -> bool {
     offered.is_some_and(|names| names.iter().any(|name| name == wanted.name()))
 }
 
+/// What follows from an offer.
+#[inline(never)]
+fn agree(config: &HandshakeConfig, agreed: &mut Agreed, offer: &Offer) {
+    agreed.tablets = tablets(config, offer);
+    agreed.metadata_id = offer.metadata_id || config.version.has_metadata_id();
+    agreed.offer = *offer;
+}
+
 fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
     match (config.tablets_max, offer.tablets()) {
         (TabletsRouting::Off, _) => TabletsRouting::Off,
@@ -403,36 +406,48 @@ fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
 /// STARTUP's options: an extension is switched on by the presence of its key, so only what is
 /// offered and wanted is named.
 fn startup_options<'a>(config: &'a HandshakeConfig, agreed: &Agreed) -> Vec<(&'a str, &'a str)> {
-    let mut options = Vec::from([(key::CQL_VERSION, "3.0.0")]);
+    let mut options = Vec::new();
+    put_option(&mut options, key::CQL_VERSION, "3.0.0");
     for (name, value) in &config.startup_options {
-        options.push((name, value));
+        put_option(&mut options, name, value);
     }
     let (offer, tablets) = (&agreed.offer, agreed.tablets);
-    let driver_config = config.driver_config.as_deref();
-    let compression = config.compression.map(|wanted| wanted.name());
-    let present = |is_on: bool| is_on.then_some("");
-    let others = [
-        (
-            key::DRIVER_CONFIG,
-            driver_config.filter(|_| offer.client_options),
-        ),
-        (key::COMPRESSION, compression),
-        (key::LWT_MARK, present(offer.lwt_mask.is_some())),
-        (
-            key::RATE_LIMIT_ERROR,
-            present(offer.rate_limit_error.is_some()),
-        ),
-        (key::METADATA_ID, present(offer.metadata_id)),
-        (key::TABLETS_V1, present(tablets == TabletsRouting::V1)),
-        (key::TABLETS_V2, present(tablets == TabletsRouting::V2)),
+    if let Some(text) = &config.driver_config
+        && offer.client_options
+    {
+        put_option(&mut options, key::DRIVER_CONFIG, text);
+    }
+    if let Some(wanted) = config.compression {
+        put_option(&mut options, key::COMPRESSION, wanted.name());
+    }
+    let are_on = [
+        offer.lwt_mask.is_some(),
+        offer.rate_limit_error.is_some(),
+        offer.metadata_id,
+        tablets == TabletsRouting::V1,
+        tablets == TabletsRouting::V2,
     ];
-    for (name, value) in others {
-        if let Some(value) = value {
-            options.push((name, value));
+    for (name, is_on) in EXTENSIONS.iter().zip(are_on) {
+        if is_on {
+            put_option(&mut options, name, "");
         }
     }
     options
 }
+
+#[inline(never)]
+fn put_option<'a>(options: &mut Vec<(&'a str, &'a str)>, name: &'a str, value: &'a str) {
+    options.push((name, value));
+}
+
+/// The keys of extensions that have no value.
+static EXTENSIONS: [&str; 5] = [
+    key::LWT_MARK,
+    key::RATE_LIMIT_ERROR,
+    key::METADATA_ID,
+    key::TABLETS_V1,
+    key::TABLETS_V2,
+];
 
 /// Where the handshake goes on when requests are under way beside it; never given to a request.
 pub const HANDSHAKE_STREAM: i16 = 0;
@@ -457,7 +472,7 @@ fn version_refused(asked: ProtocolVersion, text: &str) -> Error {
         ProtocolVersion::V4 => "4",
         ProtocolVersion::V5 => "5",
     };
-    Error::with_text(kind, ["asked for version ", number, ": ", text].concat())
+    Error::with_text(kind, joined(&["asked for version ", number, ": ", text]))
 }
 
 #[cfg(test)]

@@ -340,6 +340,7 @@ impl<S> StreamIds<S> {
             .count()
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn release(&mut self, index: u16) -> Option<State<S>> {
         let slot = self.slots.get_mut(usize::from(index))?;
         let state = core::mem::replace(&mut slot.state, State::Free { next: self.free });

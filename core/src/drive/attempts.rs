@@ -14,11 +14,12 @@ use super::outgoing::{Body, Content, Outgoing};
 use super::rows::{Decoded, QueryResult, RequestInfo};
 use crate::cluster::prepared::ResultShape;
 use crate::conn::extensions::Agreed;
-use crate::conn::{Answer, check_request_len};
+use crate::conn::Answer;
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{NodeIdx, Plan, ShardIdx, TableRef, Target, View, plan};
 use crate::sync::Shared;
+use crate::wire::check_request_len;
 use crate::wire::response::{Extras, ServerError};
 use crate::wire::{Opcode, Reader};
 

@@ -6,13 +6,13 @@
 //! impossible dimension, and nesting beyond the bound, are errors.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::column::{ColumnType, Nest, Parts};
 use crate::digits::{hex_digit, number};
 use crate::sync::Shared;
 use crate::wire::{ParseError, ParseErrorKind};
+use crate::words::{boxed, place};
 
 /// Reads a class text.
 pub(super) fn parse(text: &str, depth_left: usize) -> Result<ColumnType, ParseError> {
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, depth_left: usize) -> Result<ColumnType, ParseEr
     let kind = match cursor.class(depth_left) {
         Ok(ty) if cursor.rest.trim_ascii().is_empty() => return Ok(ty),
         Ok(_) | Err(Stop::Unknown) => {
-            return Ok(ColumnType::Custom(Shared::from(Box::<str>::from(text))));
+            return Ok(ColumnType::Custom(Shared::from(boxed(text))));
         }
         Err(Stop::TooDeep) => ParseErrorKind::TooDeep,
         Err(Stop::BadDimension) => ParseErrorKind::OutOfRange,
@@ -47,7 +47,9 @@ impl<'a> Cursor<'a> {
         let name = name
             .strip_prefix("org.apache.cassandra.db.marshal.")
             .unwrap_or(name);
-        let known = name.strip_suffix("Type").and_then(place);
+        let known = name
+            .strip_suffix("Type")
+            .and_then(|name| place(NAMES, name));
         let known = known.ok_or(Stop::Unknown)?;
         let Some(nested) = known.checked_sub(NATIVE_COUNT) else {
             return Ok(match known {
@@ -67,7 +69,7 @@ impl<'a> Cursor<'a> {
             3 => (Nest::Tuple, usize::MAX),
             4 => {
                 // Keyspace, then the type's name and each field's name in hexadecimal.
-                let keyspace = self.word().into();
+                let keyspace = boxed(self.word());
                 self.expect(b',')?;
                 (Nest::Udt(keyspace, unhex(self.word())?), usize::MAX)
             }
@@ -150,11 +152,6 @@ const NATIVE_COUNT: usize = 21;
 /// The older name of a timestamp's class; it stands where text, which has two numbers, could be again.
 const DATE: usize = 12;
 
-fn place(name: &str) -> Option<usize> {
-    let mut names = NAMES.as_bytes().split(|byte| *byte == b' ');
-    names.position(|known| known == name.as_bytes())
-}
-
 fn unhex(text: &str) -> Result<Box<str>, Stop> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return Err(Stop::Unknown);
@@ -166,8 +163,9 @@ fn unhex(text: &str) -> Result<Box<str>, Stop> {
         };
         bytes.push(high << 4 | low);
     }
-    let name = String::from_utf8(bytes).map_err(|_| Stop::Unknown)?;
-    Ok(name.into_boxed_str())
+    core::str::from_utf8(&bytes)
+        .map(boxed)
+        .map_err(|_| Stop::Unknown)
 }
 
 #[cfg(test)]

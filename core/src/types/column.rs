@@ -14,6 +14,7 @@ use crate::wire::response::{
     ColumnSpec as RawColumn, Columns, TYPE_DEPTH_MAX, TypeOption, type_number,
 };
 use crate::wire::{ParseError, ParseErrorKind, Reader};
+use crate::words::{self, boxed};
 
 /// The type of a column, a bind marker or a part of one.
 ///
@@ -120,8 +121,8 @@ impl ColumnType {
             type_number::MAP => (Nest::Map, 2),
             type_number::TUPLE => (Nest::Tuple, reader.short("number of fields")?),
             type_number::UDT => {
-                let keyspace = reader.string("keyspace of user type")?.into();
-                let name = reader.string("name of user type")?.into();
+                let keyspace = boxed(reader.string("keyspace of user type")?);
+                let name = boxed(reader.string("name of user type")?);
                 (Nest::Udt(keyspace, name), reader.short("number of fields")?)
             }
             number => return Ok(Self::from_number(number)),
@@ -132,7 +133,7 @@ impl ColumnType {
                 Nest::Udt(..) => reader.string("name of user type field")?,
                 _ => "",
             };
-            parts.push((name.into(), Self::read(reader, depth_left)?));
+            parts.push((boxed(name), Self::read(reader, depth_left)?));
         }
         Ok(Self::nest(nest, parts))
     }
@@ -155,13 +156,11 @@ impl ColumnType {
             }
             _ => {}
         }
-        // Those who read types give as many as there have to be.
-        let mut last = || parts.pop().map_or(Self::Unknown(u16::MAX), |(_, ty)| ty);
-        let element = last();
+        let element = last(&mut parts);
         match nest {
-            Nest::List => Self::List(Shared::new(element)),
-            Nest::Map => Self::Map(Shared::new((last(), element))),
+            Nest::Map => Self::Map(Shared::new((last(&mut parts), element))),
             Nest::Vector(dimension) => Self::Vector(Shared::new(VectorType { element, dimension })),
+            Nest::List => Self::List(Shared::new(element)),
             _ => Self::Set(Shared::new(element)),
         }
     }
@@ -277,6 +276,13 @@ pub(super) enum Nest {
 /// What it is made of: names, empty but for fields of a user-defined type, and types.
 pub(super) type Parts = Vec<(Box<str>, ColumnType)>;
 
+/// Takes the last of them; those who read types give as many as there have to be.
+#[inline(never)]
+fn last(parts: &mut Parts) -> ColumnType {
+    let part = parts.pop();
+    part.map_or(ColumnType::Unknown(u16::MAX), |(_, ty)| ty)
+}
+
 impl VectorType {
     fn width(&self) -> Option<usize> {
         self.element
@@ -308,9 +314,7 @@ impl fmt::Display for ColumnType {
             Self::Unknown(number) => return write!(formatter, "type 0x{number:04x}"),
             native => {
                 let place = usize::from(native.native_number().saturating_sub(1));
-                let name = NAMES.as_bytes().split(|byte| *byte == b' ').nth(place);
-                let name = core::str::from_utf8(name.unwrap_or_default());
-                return formatter.write_str(name.unwrap_or_default());
+                return formatter.write_str(words::at(NAMES, place));
             }
         };
         formatter.write_str(opening)?;
@@ -401,12 +405,12 @@ fn owned_column(
 ) -> Result<ColumnSpec, ParseError> {
     let shared = |name: &str, held: Option<&Shared<str>>| match held {
         Some(held) if **held == *name => held.clone(),
-        _ => Shared::from(Box::<str>::from(name)),
+        _ => Shared::from(boxed(name)),
     };
     Ok(ColumnSpec {
         keyspace: shared(raw.keyspace, before.map(|column| &column.keyspace)),
         table: shared(raw.table, before.map(|column| &column.table)),
-        name: raw.name.into(),
+        name: boxed(raw.name),
         ty: ColumnType::parse(raw.ty)?,
     })
 }

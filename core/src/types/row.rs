@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    BindError, ColumnSpec, CqlValue, DecodeValue, DecodeValueError, EncodeValue, EncodeValueError,
-    RowError, ValueWriter,
+    BindError, ColumnSpec, ColumnType, CqlValue, DecodeValue, DecodeValueError, EncodeValue,
+    EncodeValueError, RowError, TypeMismatch, ValueWriter,
 };
 use crate::wire::response::{CellsIter, RawRow};
 use crate::wire::{IsUnset, Sink, ValuesBuilder};
@@ -39,6 +39,20 @@ fn check_value_count(columns: &[ColumnSpec], got: usize) -> Result<(), BindError
     }
 }
 
+/// One function for all row types; with `std` each has its own, which takes fewer instructions.
+#[cfg(not(feature = "std"))]
+fn bind_all<S: Sink>(
+    values: &mut ValuesBuilder<S>,
+    columns: &[ColumnSpec],
+    row: &[&dyn EncodeValue],
+) -> Result<(), BindError> {
+    check_value_count(columns, row.len())?;
+    for (index, (column, value)) in columns.iter().zip(row).enumerate() {
+        bind(values, index, column, *value)?;
+    }
+    Ok(())
+}
+
 fn bind<S: Sink, T: EncodeValue + ?Sized>(
     values: &mut ValuesBuilder<S>,
     index: usize,
@@ -62,14 +76,19 @@ fn bind_error(index: usize, column: &ColumnSpec, error: EncodeValueError) -> Bin
     }
 }
 
-fn check_column_count(columns: &[ColumnSpec], expected: usize) -> Result<(), RowError> {
-    let got = columns.len();
-    if expected == got {
-        Ok(())
-    } else {
-        Err(RowError::Count { expected, got })
+/// One function for all row types, with the checks of their fields.
+fn check_columns(columns: &[ColumnSpec], checks: &[TypeCheck]) -> Result<(), RowError> {
+    let (expected, got) = (checks.len(), columns.len());
+    if expected != got {
+        return Err(RowError::Count { expected, got });
     }
+    for (index, (column, check)) in columns.iter().zip(checks).enumerate() {
+        check(&column.ty).map_err(|mismatch| column_error(index, column, mismatch.into()))?;
+    }
+    Ok(())
 }
+
+type TypeCheck = fn(&ColumnType) -> Result<(), TypeMismatch>;
 
 #[cold]
 #[inline(never)]
@@ -198,25 +217,24 @@ macro_rules! tuple_row {
                 columns: &[ColumnSpec],
                 values: &mut ValuesBuilder<S>,
             ) -> Result<(), BindError> {
-                check_value_count(columns, $count)?;
-                let mut columns = columns.iter().enumerate();
                 let ($($field,)+) = self;
-                $(if let Some((index, column)) = columns.next() {
-                    bind(values, index, column, $field)?;
-                })+
-                Ok(())
+                #[cfg(not(feature = "std"))]
+                return bind_all(values, columns, &[$($field),+]);
+                #[cfg(feature = "std")]
+                {
+                    check_value_count(columns, $count)?;
+                    let mut columns = columns.iter().enumerate();
+                    $(if let Some((index, column)) = columns.next() {
+                        bind(values, index, column, $field)?;
+                    })+
+                    Ok(())
+                }
             }
         }
 
         impl<'a, $($field: DecodeValue<'a>),+> DecodeRow<'a> for ($($field,)+) {
             fn check_columns(columns: &[ColumnSpec]) -> Result<(), RowError> {
-                check_column_count(columns, $count)?;
-                let mut columns = columns.iter().enumerate();
-                $(if let Some((index, column)) = columns.next() {
-                    $field::type_check(&column.ty)
-                        .map_err(|mismatch| column_error(index, column, mismatch.into()))?;
-                })+
-                Ok(())
+                check_columns(columns, &[$($field::type_check),+])
             }
 
             fn decode_row(columns: &[ColumnSpec], row: RawRow<'a>) -> Result<Self, RowError> {

@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use super::writer::{EncodeError, Sink, int_length};
+use super::writer::{EncodeError, EncodeErrorKind, Sink, int_length};
 use super::{Flags, Opcode, ProtocolVersion};
 
 /// Length of a frame header in bytes.
@@ -173,23 +173,34 @@ pub fn put_frame<S: Sink + ?Sized, E: From<EncodeError>>(
     let start = sink.len();
     header.body_len = 0;
     header.put_request(sink)?;
-    let body_start = sink.len();
-    let written = body(sink).and_then(|()| {
-        Ok(int_length(
-            "frame body",
-            sink.len().saturating_sub(body_start),
-        )?)
-    });
-    match written {
-        Ok(len) => {
-            sink.patch(start.saturating_add(BODY_LEN_OFFSET), &len.to_be_bytes());
-            Ok(())
-        }
-        Err(error) => {
-            sink.truncate(start);
-            Err(error)
-        }
+    let written = body(sink).and_then(|()| Ok(finish_frame(sink, start, u32::MAX)?));
+    if written.is_err() {
+        sink.truncate(start);
     }
+    written
+}
+
+/// Writes the length of the body into the header at `start`: of all that stands behind it, which may
+/// be at most `max` bytes.
+pub(crate) fn finish_frame<S: Sink + ?Sized>(
+    sink: &mut S,
+    start: usize,
+    max: u32,
+) -> Result<(), EncodeError> {
+    let len = sink.len().saturating_sub(start).saturating_sub(HEADER_LEN);
+    check_request_len(len, max)?;
+    let len = int_length("frame body", len)?;
+    sink.patch(start.saturating_add(BODY_LEN_OFFSET), &len.to_be_bytes());
+    Ok(())
+}
+
+/// Refuses a request body of `len` bytes that is longer than `max`.
+pub(crate) fn check_request_len(len: usize, max: u32) -> Result<(), EncodeError> {
+    if u32::try_from(len).is_ok_and(|len| len <= max) {
+        return Ok(());
+    }
+    let too_long = EncodeErrorKind::TooLong { len, max };
+    Err(EncodeError::new("request", too_long))
 }
 
 /// Sets the stream id of a frame that was written at offset `frame_start`.

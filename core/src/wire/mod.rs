@@ -43,6 +43,7 @@ pub use compress::Compression;
 pub(crate) use compress::{Inflate, compress_frame};
 pub use consistency::{Consistency, ConsistencyCode, SerialConsistency};
 pub use header::{FrameHeader, HEADER_LEN, HeaderError, HeaderErrorKind, patch_stream, put_frame};
+pub(crate) use header::{check_request_len, finish_frame};
 pub use primitives::{
     BytesMap, BytesMapIter, StringList, StringListIter, StringMultimap, StringMultimapIter,
 };

@@ -161,23 +161,26 @@ pub trait Sink {
     }
 
     /// A `[byte]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn put_byte(&mut self, value: u8) {
         self.put(&[value]);
     }
 
     /// A `[short]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn put_short(&mut self, value: u16) {
         self.put(&value.to_be_bytes());
     }
 
     /// An `[int]`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn put_int(&mut self, value: i32) {
         self.put(&value.to_be_bytes());
     }
 
     /// An `[int]` that is a set of bits.
     fn put_bits(&mut self, value: u32) {
-        self.put(&value.to_be_bytes());
+        self.put_int(value.cast_signed());
     }
 
     /// A `[long]`.

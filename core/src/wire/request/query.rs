@@ -69,23 +69,23 @@ impl QueryParameters<'_> {
     }
 
     fn flags(&self) -> u32 {
-        [
-            (!self.values.is_empty(), FLAG_VALUES),
-            (self.skip_metadata, FLAG_SKIP_METADATA),
-            (self.page_size.is_some(), FLAG_PAGE_SIZE),
-            (self.paging_state.is_some(), FLAG_PAGING_STATE),
-            (self.serial_consistency.is_some(), FLAG_SERIAL_CONSISTENCY),
-            (self.timestamp.is_some(), FLAG_TIMESTAMP),
-            (
-                !self.values.is_empty() && self.values.is_named(),
-                FLAG_NAMES,
-            ),
-            (self.keyspace.is_some(), FLAG_KEYSPACE),
-            (self.now_in_seconds.is_some(), FLAG_NOW_IN_SECONDS),
-        ]
-        .into_iter()
-        .filter(|(present, _)| *present)
-        .fold(0, |flags, (_, flag)| flags | flag)
+        // In the order of their bits.
+        let present = [
+            !self.values.is_empty(),
+            self.skip_metadata,
+            self.page_size.is_some(),
+            self.paging_state.is_some(),
+            self.serial_consistency.is_some(),
+            self.timestamp.is_some(),
+            !self.values.is_empty() && self.values.is_named(),
+            self.keyspace.is_some(),
+            self.now_in_seconds.is_some(),
+        ];
+        let mut flags = 0;
+        for is_present in present.into_iter().rev() {
+            flags = flags << 1 | u32::from(is_present);
+        }
+        flags
     }
 
     /// Writes them as they stand in QUERY and EXECUTE.
@@ -151,12 +151,7 @@ pub(super) fn put_version_5_fields<S: Sink + ?Sized>(
     Ok(())
 }
 
-pub(super) const FLAG_VALUES: u32 = 0x01;
-pub(super) const FLAG_SKIP_METADATA: u32 = 0x02;
-pub(super) const FLAG_PAGE_SIZE: u32 = 0x04;
-pub(super) const FLAG_PAGING_STATE: u32 = 0x08;
 pub(super) const FLAG_SERIAL_CONSISTENCY: u32 = 0x10;
 pub(super) const FLAG_TIMESTAMP: u32 = 0x20;
-pub(super) const FLAG_NAMES: u32 = 0x40;
 pub(super) const FLAG_KEYSPACE: u32 = 0x80;
 pub(super) const FLAG_NOW_IN_SECONDS: u32 = 0x100;

@@ -11,7 +11,12 @@ use core::fmt;
 use core::net::IpAddr;
 
 use super::ErrorCode;
-use crate::wire::{ConsistencyCode, Dialect, ParseError, ProtocolVersion, Reader, StringList};
+use crate::gather::Gather;
+use crate::wire::{
+    Consistency, ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader,
+    StringList,
+};
+use crate::words::{boxed, place};
 
 /// The ERROR response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +49,7 @@ impl ServerError {
 }
 
 /// What is no UTF-8 is replaced, as the library does, whose way is made for long texts.
+#[inline(never)]
 fn text(mut bytes: &[u8]) -> Box<str> {
     let mut text = String::new();
     loop {
@@ -181,91 +187,97 @@ pub enum ErrorDetail {
 }
 
 impl ErrorDetail {
+    #[inline(never)]
     fn parse(
         version: ProtocolVersion,
         code: ErrorCode,
         number: i32,
         reader: &mut Reader<'_>,
     ) -> Result<Self, ParseError> {
+        // What a code brings is read first, then put together, where nothing can fail any more.
+        let is_failure = matches!(code, ErrorCode::ReadFailure | ErrorCode::WriteFailure);
+        let is_read = matches!(code, ErrorCode::ReadTimeout | ErrorCode::ReadFailure);
+        let is_write = matches!(code, ErrorCode::WriteTimeout | ErrorCode::WriteFailure);
+        let is_other = matches!(code, ErrorCode::Unavailable | ErrorCode::CasWriteUnknown);
+        let (mut consistency, mut received, mut required) = (Consistency::Any.into(), 0, 0);
+        if is_read || is_write || is_other {
+            consistency = ConsistencyCode::parse(reader)?;
+            received = reader.int("number of replicas")?;
+            required = reader.int("number of replicas")?;
+        }
+        let (mut failed, mut reasons) = (0, Vec::new());
+        if is_failure {
+            failed = parse_failures(version, reader, &mut reasons)?;
+        }
+        let failures = Failures {
+            count: failed,
+            reasons: reasons.into_boxed_slice(),
+        };
+        let data_present = is_read && reader.byte("data present")? != 0;
+        let mut write_type = WriteType::Simple;
+        let mut contentions = None;
+        if is_write {
+            write_type = WriteType::from_name(reader.string("write type")?);
+            // Only a timeout tells of them.
+            if !is_failure && version.has_wide_flags() && write_type == WriteType::Cas {
+                contentions = Some(reader.short("contentions")?);
+            }
+        }
+        let (mut keyspace, mut name) = ("", "");
+        if matches!(code, ErrorCode::FunctionFailure | ErrorCode::AlreadyExists) {
+            keyspace = reader.string("keyspace")?;
+            name = reader.string("function or table")?;
+        }
         Ok(match code {
-            ErrorCode::Unavailable => {
-                let (consistency, required, alive) = parse_counts(reader)?;
-                Self::Unavailable {
-                    consistency,
-                    required,
-                    alive,
-                }
-            }
-            ErrorCode::WriteTimeout => {
-                let (consistency, received, required) = parse_counts(reader)?;
-                let write_type = WriteType::from_name(reader.string("write type")?);
-                let contended = version.has_wide_flags() && write_type == WriteType::Cas;
-                let contentions = if contended {
-                    Some(reader.short("contentions")?)
-                } else {
-                    None
-                };
-                Self::WriteTimeout {
-                    consistency,
-                    received,
-                    required,
-                    write_type,
-                    contentions,
-                }
-            }
-            ErrorCode::ReadTimeout => {
-                let (consistency, received, required) = parse_counts(reader)?;
-                let data_present = reader.byte("data present")? != 0;
-                Self::ReadTimeout {
-                    consistency,
-                    received,
-                    required,
-                    data_present,
-                }
-            }
-            ErrorCode::ReadFailure => {
-                let (consistency, received, required) = parse_counts(reader)?;
-                let failures = Failures::parse(version, reader)?;
-                let data_present = reader.byte("data present")? != 0;
-                Self::ReadFailure {
-                    consistency,
-                    received,
-                    required,
-                    failures,
-                    data_present,
-                }
-            }
+            ErrorCode::Unavailable => Self::Unavailable {
+                consistency,
+                required: received,
+                alive: required,
+            },
+            ErrorCode::WriteTimeout => Self::WriteTimeout {
+                consistency,
+                received,
+                required,
+                write_type,
+                contentions,
+            },
+            ErrorCode::ReadTimeout => Self::ReadTimeout {
+                consistency,
+                received,
+                required,
+                data_present,
+            },
+            ErrorCode::ReadFailure => Self::ReadFailure {
+                consistency,
+                received,
+                required,
+                failures,
+                data_present,
+            },
+            ErrorCode::WriteFailure => Self::WriteFailure {
+                consistency,
+                received,
+                required,
+                failures,
+                write_type,
+            },
+            ErrorCode::CasWriteUnknown => Self::CasWriteUnknown {
+                consistency,
+                received,
+                required,
+            },
             ErrorCode::FunctionFailure => Self::FunctionFailure {
-                keyspace: reader.string("keyspace")?.into(),
-                function: reader.string("function")?.into(),
+                keyspace: boxed(keyspace),
+                function: boxed(name),
                 argument_types: StringList::parse(reader, "argument types")?
                     .iter()
-                    .map(Box::from)
-                    .collect(),
+                    .map(boxed)
+                    .gather()
+                    .into_boxed_slice(),
             },
-            ErrorCode::WriteFailure => {
-                let (consistency, received, required) = parse_counts(reader)?;
-                let failures = Failures::parse(version, reader)?;
-                let write_type = WriteType::from_name(reader.string("write type")?);
-                Self::WriteFailure {
-                    consistency,
-                    received,
-                    required,
-                    failures,
-                    write_type,
-                }
-            }
-            ErrorCode::CasWriteUnknown => {
-                let (consistency, received, required) = parse_counts(reader)?;
-                Self::CasWriteUnknown {
-                    consistency,
-                    received,
-                    required,
-                }
-            }
             ErrorCode::AlreadyExists => Self::AlreadyExists {
-                keyspace: reader.string("keyspace")?.into(),
-                table: reader.string("table")?.into(),
+                keyspace: boxed(keyspace),
+                table: boxed(name),
             },
             ErrorCode::Unprepared => Self::Unprepared {
                 id: reader.short_bytes("unknown prepared id")?.into(),
@@ -284,15 +296,6 @@ impl ErrorDetail {
     }
 }
 
-fn parse_counts(reader: &mut Reader<'_>) -> Result<(ConsistencyCode, i32, i32), ParseError> {
-    let consistency = ConsistencyCode::parse(reader)?;
-    Ok((
-        consistency,
-        reader.int("number of replicas")?,
-        reader.int("number of replicas")?,
-    ))
-}
-
 /// Replicas that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
@@ -302,33 +305,25 @@ pub struct Failures {
     pub reasons: Box<[(IpAddr, u16)]>,
 }
 
-impl Failures {
-    fn parse(version: ProtocolVersion, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
-        if !version.has_wide_flags() {
-            let count = reader.int("number of failures")?;
-            return Ok(Self {
-                count,
-                reasons: Box::default(),
-            });
+/// How many replicas failed; each with its reason from version 5 on.
+#[inline(never)]
+fn parse_failures(
+    version: ProtocolVersion,
+    reader: &mut Reader<'_>,
+    reasons: &mut Vec<(IpAddr, u16)>,
+) -> Result<i32, ParseError> {
+    let start = reader.clone();
+    let count = reader.int("number of failures")?;
+    if version.has_wide_flags() {
+        if count < 0 {
+            return Err(start.error("number of failures", ParseErrorKind::BadCount { count }));
         }
-        let start = reader.clone();
-        let count = reader.int("number of failures")?;
-        let entries = u32::try_from(count).map_err(|_| {
-            start.error(
-                "number of failures",
-                crate::wire::ParseErrorKind::BadCount { count },
-            )
-        })?;
-        let mut reasons = Vec::new();
-        for _ in 0..entries {
+        for _ in 0..count {
             let address = reader.inet_address("address of failed replica")?;
             reasons.push((address, reader.short("reason of failure")?));
         }
-        Ok(Self {
-            count,
-            reasons: reasons.into_boxed_slice(),
-        })
     }
+    Ok(count)
 }
 
 /// What a failed write was.
@@ -358,17 +353,18 @@ pub enum WriteType {
 impl WriteType {
     /// Finds a write type by the protocol's name; unknown names are kept.
     #[must_use]
+    #[inline(never)]
     pub fn from_name(name: &str) -> Self {
-        match name {
-            "SIMPLE" => Self::Simple,
-            "BATCH" => Self::Batch,
-            "UNLOGGED_BATCH" => Self::UnloggedBatch,
-            "COUNTER" => Self::Counter,
-            "BATCH_LOG" => Self::BatchLog,
-            "CAS" => Self::Cas,
-            "VIEW" => Self::View,
-            "CDC" => Self::Cdc,
-            other => Self::Other(other.into()),
+        match place(WRITE_TYPES, name) {
+            Some(0) => Self::Simple,
+            Some(1) => Self::Batch,
+            Some(2) => Self::UnloggedBatch,
+            Some(3) => Self::Counter,
+            Some(4) => Self::BatchLog,
+            Some(5) => Self::Cas,
+            Some(6) => Self::View,
+            Some(7) => Self::Cdc,
+            _ => Self::Other(boxed(name)),
         }
     }
 
@@ -388,6 +384,8 @@ impl WriteType {
         }
     }
 }
+
+const WRITE_TYPES: &str = "SIMPLE BATCH UNLOGGED_BATCH COUNTER BATCH_LOG CAS VIEW CDC";
 
 impl fmt::Display for WriteType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -410,7 +408,6 @@ pub enum RateLimitedOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Consistency;
     use alloc::string::ToString;
 
     #[test]

@@ -6,6 +6,7 @@
 use core::net::SocketAddr;
 
 use crate::wire::{ParseError, Reader, StringList};
+use crate::words::place;
 
 /// Events that can be registered for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,21 +180,28 @@ impl<'a> SchemaChange<'a> {
         let change = SchemaChangeKind::from_name(reader.string("schema change")?);
         let target = reader.string("schema change target")?;
         let keyspace = reader.string("keyspace")?;
-        let name = "name of schema element";
-        let target = match target {
-            "KEYSPACE" => SchemaTarget::Keyspace,
-            "TABLE" => SchemaTarget::Table(reader.string(name)?),
-            "TYPE" => SchemaTarget::Type(reader.string(name)?),
-            "FUNCTION" => SchemaTarget::Function {
-                name: reader.string(name)?,
-                argument_types: StringList::parse(reader, "argument types")?,
+        let kind = place("KEYSPACE TABLE TYPE FUNCTION AGGREGATE", target);
+        let (mut name, mut argument_types) = ("", StringList::default());
+        if let Some(1..) = kind {
+            name = reader.string("name of schema element")?;
+        }
+        if let Some(3..) = kind {
+            argument_types = StringList::parse(reader, "argument types")?;
+        }
+        let target = match kind {
+            Some(0) => SchemaTarget::Keyspace,
+            Some(1) => SchemaTarget::Table(name),
+            Some(2) => SchemaTarget::Type(name),
+            Some(3) => SchemaTarget::Function {
+                name,
+                argument_types,
             },
-            "AGGREGATE" => SchemaTarget::Aggregate {
-                name: reader.string(name)?,
-                argument_types: StringList::parse(reader, "argument types")?,
+            Some(_) => SchemaTarget::Aggregate {
+                name,
+                argument_types,
             },
-            other => SchemaTarget::Other {
-                target: other,
+            None => SchemaTarget::Other {
+                target,
                 body: reader.rest(),
             },
         };

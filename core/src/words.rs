@@ -1,0 +1,51 @@
+//! Words that stand in one text with a space between them: in place of a table of texts, each of which
+//! takes the space of two pointers beside its letters.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+/// Which of the words this is, counted from 0.
+pub(crate) fn place(words: &str, word: &str) -> Option<usize> {
+    let mut words = words.as_bytes().split(|byte| *byte == b' ');
+    words.position(|known| known == word.as_bytes())
+}
+
+/// The word at this place; empty behind the last.
+pub(crate) fn at(words: &str, place: usize) -> &str {
+    let word = words.as_bytes().split(|byte| *byte == b' ').nth(place);
+    core::str::from_utf8(word.unwrap_or_default()).unwrap_or_default()
+}
+
+/// A copy of a text.
+#[inline(never)]
+pub(crate) fn boxed(text: &str) -> Box<str> {
+    Box::from(text)
+}
+
+/// One text of several.
+#[inline(never)]
+pub(crate) fn joined(parts: &[&str]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        text.push_str(part);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_by_place_and_places_by_word() {
+        let words = "a bc  d";
+        for (index, word) in ["a", "bc", "", "d"].into_iter().enumerate() {
+            assert_eq!((at(words, index), place(words, word)), (word, Some(index)));
+        }
+        assert_eq!(
+            (at(words, 4), place(words, "b"), place(words, "a bc")),
+            ("", None, None)
+        );
+        assert_eq!(joined(&[words, "", "!"]), "a bc  d!");
+    }
+}
