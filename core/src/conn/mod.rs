@@ -256,6 +256,7 @@ impl<S: Default> Connection<S> {
 
     /// The frame that begins at `before` is whole: it gets its stream id. That comes after the body: a
     /// body that cannot be written must not cost one.
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
     fn commit(&mut self, caller: S, give_up_at: Instant, before: usize) -> Result<SlotKey, S> {
         if let Some(compression) = self.compression {
             compress_frame(compression, &mut self.output, before);
@@ -273,6 +274,7 @@ impl<S: Default> Connection<S> {
 
     /// What stands behind `before` in the output is on its way.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
     fn count_queued(&mut self, before: usize) {
         let len = self.output.len().saturating_sub(before);
         let len = u64::try_from(len).unwrap_or(u64::MAX);
@@ -410,7 +412,19 @@ impl<S: Default> Connection<S> {
             flags: header.flags,
             body: Body::new(body),
         };
-        self.deliver(stream, Ok(answer), &mut tell)
+        if self.was_held
+            && is_refusal_of_early(self.version, &answer)
+            && let Some(give_up_at) = self.streams.give_up_at(stream)
+        {
+            self.repeats_until = self.repeats_until.max(give_up_at);
+        }
+        match self.streams.answer(stream, Ok(answer)) {
+            Delivery::Caller(Owner::Caller(caller)) => {
+                tell(caller);
+                Ok(Received::Answer)
+            }
+            other => self.deliver(other, &mut tell),
+        }
     }
 
     /// The body of an answer is longer than may be read: only its request fails, if the peer can
@@ -421,24 +435,18 @@ impl<S: Default> Connection<S> {
             Applied::Unknown,
         );
         if let Ok(stream) = u16::try_from(header.stream) {
-            let _ = self.deliver(stream, Err(error), &mut tell);
+            let delivery = self.streams.answer(stream, Err(error));
+            let _ = self.deliver(delivery, &mut tell);
         }
     }
 
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn deliver(
         &mut self,
-        stream: u16,
-        outcome: Result<Answer, Error>,
+        delivery: Delivery<Owner<S>>,
         tell: &mut dyn FnMut(S),
     ) -> Result<Received, Error> {
-        if let (true, Ok(answer)) = (self.was_held, &outcome)
-            && is_refusal_of_early(self.version, answer)
-            && let Some(give_up_at) = self.streams.give_up_at(stream)
-        {
-            self.repeats_until = self.repeats_until.max(give_up_at);
-        }
-        match self.streams.answer(stream, outcome) {
+        match delivery {
             Delivery::Caller(Owner::Caller(caller)) => {
                 tell(caller);
                 Ok(Received::Answer)

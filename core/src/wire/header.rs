@@ -188,19 +188,20 @@ pub(crate) fn finish_frame<S: Sink + ?Sized>(
     max: u32,
 ) -> Result<(), EncodeError> {
     let len = sink.len().saturating_sub(start).saturating_sub(HEADER_LEN);
-    check_request_len(len, max)?;
-    let len = int_length("frame body", len)?;
+    let len = check_request_len(len, max.min(i32::MAX.cast_unsigned()))?;
     sink.patch(start.saturating_add(BODY_LEN_OFFSET), &len.to_be_bytes());
     Ok(())
 }
 
 /// Refuses a request body of `len` bytes that is longer than `max`.
-pub(crate) fn check_request_len(len: usize, max: u32) -> Result<(), EncodeError> {
-    if u32::try_from(len).is_ok_and(|len| len <= max) {
-        return Ok(());
+pub(crate) fn check_request_len(len: usize, max: u32) -> Result<u32, EncodeError> {
+    match u32::try_from(len) {
+        Ok(len) if len <= max => Ok(len),
+        _ => {
+            let too_long = EncodeErrorKind::TooLong { len, max };
+            Err(EncodeError::new("request", too_long))
+        }
     }
-    let too_long = EncodeErrorKind::TooLong { len, max };
-    Err(EncodeError::new("request", too_long))
 }
 
 /// Sets the stream id of a frame that was written at offset `frame_start`.

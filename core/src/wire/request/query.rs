@@ -69,23 +69,16 @@ impl QueryParameters<'_> {
     }
 
     fn flags(&self) -> u32 {
-        // In the order of their bits.
-        let present = [
-            !self.values.is_empty(),
-            self.skip_metadata,
-            self.page_size.is_some(),
-            self.paging_state.is_some(),
-            self.serial_consistency.is_some(),
-            self.timestamp.is_some(),
-            !self.values.is_empty() && self.values.is_named(),
-            self.keyspace.is_some(),
-            self.now_in_seconds.is_some(),
-        ];
-        let mut flags = 0;
-        for is_present in present.into_iter().rev() {
-            flags = flags << 1 | u32::from(is_present);
-        }
-        flags
+        let has_values = !self.values.is_empty();
+        u32::from(has_values)
+            | u32::from(self.skip_metadata) << 1
+            | u32::from(self.page_size.is_some()) << 2
+            | u32::from(self.paging_state.is_some()) << 3
+            | u32::from(self.serial_consistency.is_some()) << 4
+            | u32::from(self.timestamp.is_some()) << 5
+            | u32::from(has_values && self.values.is_named()) << 6
+            | u32::from(self.keyspace.is_some()) << 7
+            | u32::from(self.now_in_seconds.is_some()) << 8
     }
 
     /// Writes them as they stand in QUERY and EXECUTE.

@@ -13,8 +13,7 @@ use core::net::IpAddr;
 use super::ErrorCode;
 use crate::gather::Gather;
 use crate::wire::{
-    Consistency, ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader,
-    StringList,
+    ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader, StringList,
 };
 use crate::words::{boxed, place};
 
@@ -194,106 +193,127 @@ impl ErrorDetail {
         number: i32,
         reader: &mut Reader<'_>,
     ) -> Result<Self, ParseError> {
-        // What a code brings is read first, then put together, where nothing can fail any more.
-        let is_failure = matches!(code, ErrorCode::ReadFailure | ErrorCode::WriteFailure);
         let is_read = matches!(code, ErrorCode::ReadTimeout | ErrorCode::ReadFailure);
-        let is_write = matches!(code, ErrorCode::WriteTimeout | ErrorCode::WriteFailure);
-        let is_other = matches!(code, ErrorCode::Unavailable | ErrorCode::CasWriteUnknown);
-        let (mut consistency, mut received, mut required) = (Consistency::Any.into(), 0, 0);
-        if is_read || is_write || is_other {
-            consistency = ConsistencyCode::parse(reader)?;
-            received = reader.int("number of replicas")?;
-            required = reader.int("number of replicas")?;
-        }
-        let (mut failed, mut reasons) = (0, Vec::new());
-        if is_failure {
-            failed = parse_failures(version, reader, &mut reasons)?;
-        }
-        let failures = Failures {
-            count: failed,
-            reasons: reasons.into_boxed_slice(),
-        };
-        let data_present = is_read && reader.byte("data present")? != 0;
-        let mut write_type = WriteType::Simple;
-        let mut contentions = None;
-        if is_write {
-            write_type = WriteType::from_name(reader.string("write type")?);
-            // Only a timeout tells of them.
-            if !is_failure && version.has_wide_flags() && write_type == WriteType::Cas {
-                contentions = Some(reader.short("contentions")?);
-            }
-        }
-        let (mut keyspace, mut name) = ("", "");
-        if matches!(code, ErrorCode::FunctionFailure | ErrorCode::AlreadyExists) {
-            keyspace = reader.string("keyspace")?;
-            name = reader.string("function or table")?;
+        if is_read || matches!(code, ErrorCode::WriteTimeout | ErrorCode::WriteFailure) {
+            return Self::parse_missed(version, code, is_read, reader);
         }
         Ok(match code {
-            ErrorCode::Unavailable => Self::Unavailable {
-                consistency,
-                required: received,
-                alive: required,
-            },
-            ErrorCode::WriteTimeout => Self::WriteTimeout {
-                consistency,
-                received,
-                required,
-                write_type,
-                contentions,
-            },
-            ErrorCode::ReadTimeout => Self::ReadTimeout {
-                consistency,
-                received,
-                required,
-                data_present,
-            },
-            ErrorCode::ReadFailure => Self::ReadFailure {
-                consistency,
-                received,
-                required,
-                failures,
-                data_present,
-            },
-            ErrorCode::WriteFailure => Self::WriteFailure {
-                consistency,
-                received,
-                required,
-                failures,
-                write_type,
-            },
-            ErrorCode::CasWriteUnknown => Self::CasWriteUnknown {
-                consistency,
-                received,
-                required,
-            },
-            ErrorCode::FunctionFailure => Self::FunctionFailure {
-                keyspace: boxed(keyspace),
-                function: boxed(name),
-                argument_types: StringList::parse(reader, "argument types")?
-                    .iter()
-                    .map(boxed)
-                    .gather()
-                    .into_boxed_slice(),
-            },
-            ErrorCode::AlreadyExists => Self::AlreadyExists {
-                keyspace: boxed(keyspace),
-                table: boxed(name),
-            },
+            ErrorCode::Unavailable => {
+                let (consistency, required, alive) = parse_counts(reader)?;
+                Self::Unavailable {
+                    consistency,
+                    required,
+                    alive,
+                }
+            }
+            ErrorCode::CasWriteUnknown => {
+                let (consistency, received, required) = parse_counts(reader)?;
+                Self::CasWriteUnknown {
+                    consistency,
+                    received,
+                    required,
+                }
+            }
+            ErrorCode::FunctionFailure | ErrorCode::AlreadyExists => {
+                let keyspace = reader.string("keyspace")?;
+                let name = reader.string("function or table")?;
+                if code == ErrorCode::AlreadyExists {
+                    return Ok(Self::AlreadyExists {
+                        keyspace: boxed(keyspace),
+                        table: boxed(name),
+                    });
+                }
+                let types = StringList::parse(reader, "argument types")?;
+                Self::FunctionFailure {
+                    keyspace: boxed(keyspace),
+                    function: boxed(name),
+                    argument_types: types.iter().map(boxed).gather().into_boxed_slice(),
+                }
+            }
             ErrorCode::Unprepared => Self::Unprepared {
                 id: reader.short_bytes("unknown prepared id")?.into(),
             },
-            ErrorCode::RateLimit => Self::RateLimit {
-                number,
-                operation: match reader.byte("limited operation")? {
-                    0 => RateLimitedOperation::Read,
-                    1 => RateLimitedOperation::Write,
-                    other => RateLimitedOperation::Other(other),
-                },
-                rejected_by_coordinator: reader.byte("rejected by coordinator")? != 0,
-            },
+            ErrorCode::RateLimit => {
+                let operation = reader.byte("limited operation")?;
+                let by_coordinator = reader.byte("rejected by coordinator")?;
+                Self::RateLimit {
+                    number,
+                    operation: match operation {
+                        0 => RateLimitedOperation::Read,
+                        1 => RateLimitedOperation::Write,
+                        other => RateLimitedOperation::Other(other),
+                    },
+                    rejected_by_coordinator: by_coordinator != 0,
+                }
+            }
             _ => Self::None,
         })
     }
+
+    /// A level that was not met, by a timeout or since replicas failed.
+    #[inline(never)]
+    fn parse_missed(
+        version: ProtocolVersion,
+        code: ErrorCode,
+        is_read: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, ParseError> {
+        let (consistency, received, required) = parse_counts(reader)?;
+        let mut failures = None;
+        if matches!(code, ErrorCode::ReadFailure | ErrorCode::WriteFailure) {
+            failures = Some(parse_failures(version, reader)?);
+        }
+        if is_read {
+            let data_present = reader.byte("data present")? != 0;
+            return Ok(match failures {
+                Some(failures) => Self::ReadFailure {
+                    consistency,
+                    received,
+                    required,
+                    failures,
+                    data_present,
+                },
+                None => Self::ReadTimeout {
+                    consistency,
+                    received,
+                    required,
+                    data_present,
+                },
+            });
+        }
+        let name = reader.string("write type")?;
+        let write_type = WriteType::from_name(name);
+        if let Some(failures) = failures {
+            return Ok(Self::WriteFailure {
+                consistency,
+                received,
+                required,
+                failures,
+                write_type,
+            });
+        }
+        let mut contentions = None;
+        if version.has_wide_flags() && name == "CAS" {
+            contentions = Some(reader.short("contentions")?);
+        }
+        Ok(Self::WriteTimeout {
+            consistency,
+            received,
+            required,
+            write_type,
+            contentions,
+        })
+    }
+}
+
+#[inline(never)]
+fn parse_counts(reader: &mut Reader<'_>) -> Result<(ConsistencyCode, i32, i32), ParseError> {
+    let consistency = ConsistencyCode::parse(reader)?;
+    Ok((
+        consistency,
+        reader.int("number of replicas")?,
+        reader.int("number of replicas")?,
+    ))
 }
 
 /// Replicas that failed.
@@ -310,10 +330,10 @@ pub struct Failures {
 fn parse_failures(
     version: ProtocolVersion,
     reader: &mut Reader<'_>,
-    reasons: &mut Vec<(IpAddr, u16)>,
-) -> Result<i32, ParseError> {
+) -> Result<Failures, ParseError> {
     let start = reader.clone();
     let count = reader.int("number of failures")?;
+    let mut reasons = Vec::new();
     if version.has_wide_flags() {
         if count < 0 {
             return Err(start.error("number of failures", ParseErrorKind::BadCount { count }));
@@ -323,7 +343,8 @@ fn parse_failures(
             reasons.push((address, reader.short("reason of failure")?));
         }
     }
-    Ok(count)
+    let reasons = reasons.into_boxed_slice();
+    Ok(Failures { count, reasons })
 }
 
 /// What a failed write was.
@@ -408,6 +429,7 @@ pub enum RateLimitedOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Consistency;
     use alloc::string::ToString;
 
     #[test]
