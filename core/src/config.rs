@@ -6,21 +6,23 @@ mod client_routes;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 use core::num::{NonZeroU16, NonZeroUsize};
 use core::time::Duration;
 
+use crate::address::ip;
 use crate::cluster::WarmStart;
 use crate::conn::ConnectionLimits;
 use crate::conn::auth::Authenticator;
 use crate::conn::extensions::TabletsRouting;
 use crate::conn::framer::FrameLimits;
-use crate::digits::number;
-use crate::error::{ConfigProblem, Error, ErrorKind, Quoted};
+use crate::digits::{nonzero, number};
+use crate::error::{ConfigProblem, Error, ErrorKind, quoted};
 use crate::routing::{HostFilter, Policy, PortRange};
 use crate::sync::Shared;
 use crate::target::{Endpoint, Name};
 use crate::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
+use crate::words::joined;
 
 #[cfg(any(test, feature = "client-routes"))]
 pub use client_routes::ClientRoutes;
@@ -178,8 +180,9 @@ impl Config {
     /// Fails with [`ConfigProblem::ContactPoint`] and adds nothing if one cannot be understood.
     pub fn add_contact_points(&mut self, list: &str) -> Result<(), Error> {
         let before = self.contact_points.len();
-        for point in list.split(',') {
-            match parse_contact_point(point.trim()) {
+        for point in list.as_bytes().split(|byte| *byte == b',') {
+            let point = core::str::from_utf8(point).unwrap_or_default();
+            match parse_contact_point(point.trim_ascii()) {
                 Ok(endpoint) => self.contact_points.push(endpoint),
                 Err(error) => {
                     self.contact_points.truncate(before);
@@ -392,49 +395,60 @@ impl Limits {
 
 const ONE: NonZeroU16 = NonZeroU16::MIN;
 
+#[inline(never)]
 fn parse_contact_point(point: &str) -> Result<Endpoint, Error> {
-    if let Ok(addr) = point.parse::<SocketAddr>() {
-        return Ok(Endpoint::Addr(addr));
+    read_contact_point(point).map_err(|what| contact_point(&joined(&[&quoted(point), what])))
+}
+
+fn read_contact_point(point: &str) -> Result<Endpoint, &'static str> {
+    let bytes = point.as_bytes();
+    let last = bytes.iter().rposition(|byte| *byte == b':');
+    let is_one = last == bytes.iter().position(|byte| *byte == b':');
+    let (mut host, mut port) = (point, DEFAULT_PORT);
+    // An address of version 6 has colons of its own, so it stands in brackets before a port.
+    if let Some(place) = last
+        && let Some((front, back)) = point.split_at_checked(place)
+        && (is_one || front.ends_with(']'))
+    {
+        let digits = back.get(1..).unwrap_or_default();
+        host = front;
+        port = nonzero(digits).ok_or(" has no valid port")?.get();
     }
-    let bare = point
+    let bare = host
         .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(point);
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(Endpoint::Addr(SocketAddr::new(ip, DEFAULT_PORT)));
+        .and_then(|rest| rest.strip_suffix(']'));
+    if let Some(ip) = ip(bare.unwrap_or(host)) {
+        return Ok(Endpoint::Addr(SocketAddr::new(ip, port)));
     }
-    let (host, port) = match point.rsplit_once(':') {
-        Some((host, port)) => match number::<u16>(port).filter(|&port| port > 0) {
-            Some(port) => (host, port),
-            None => {
-                return Err(contact_point(&alloc::format!(
-                    "{} has no valid port",
-                    Quoted(point)
-                )));
-            }
-        },
-        None => (point, DEFAULT_PORT),
+    if let Some(endpoint) = bare.and_then(|bare| scoped(bare, port)) {
+        return Ok(endpoint);
+    }
+    host_name(host, port).ok_or(" is not HOST or HOST:PORT")
+}
+
+/// An address that holds within one network only, whose number follows it.
+fn scoped(text: &str, port: u16) -> Option<Endpoint> {
+    let place = text.bytes().position(|byte| byte == b'%')?;
+    let (address, scope) = text.split_at_checked(place)?;
+    let (IpAddr::V6(ip), Some(scope)) = (ip(address)?, number(scope.get(1..)?)) else {
+        return None;
     };
-    host_name(host, port).ok_or_else(|| {
-        contact_point(&alloc::format!(
-            "{} is not HOST or HOST:PORT",
-            Quoted(point)
-        ))
-    })
+    let address = SocketAddrV6::new(ip, port, 0, scope);
+    Some(Endpoint::Addr(SocketAddr::V6(address)))
 }
 
 /// An endpoint of an address or a name.
 #[cfg(any(test, feature = "client-routes"))]
 pub(crate) fn host_endpoint(host: &str, port: u16) -> Option<Endpoint> {
-    match host.parse::<IpAddr>() {
-        Ok(ip) => Some(Endpoint::Addr(SocketAddr::new(ip, port))),
-        Err(_) => host_name(host, port),
+    match ip(host) {
+        Some(ip) => Some(Endpoint::Addr(SocketAddr::new(ip, port))),
+        None => host_name(host, port),
     }
 }
 
 fn host_name(host: &str, port: u16) -> Option<Endpoint> {
-    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let is_name = !host.is_empty() && host.chars().all(valid);
+    let valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let is_name = !host.is_empty() && host.bytes().all(valid);
     is_name.then(|| Endpoint::Name {
         host: Name::from(host),
         port,
@@ -465,6 +479,7 @@ mod tests {
             ("::1", addr("[::1]:9042")),
             ("[::1]", addr("[::1]:9042")),
             ("[2001:db8::1]:7", addr("[2001:db8::1]:7")),
+            ("[fe80::1%3]:7", addr("[fe80::1%3]:7")),
             ("node-1.example", name("node-1.example", 9042)),
             ("localhost:19042", name("localhost", 19042)),
         ] {

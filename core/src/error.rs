@@ -758,21 +758,33 @@ pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
-        f.write_char('"')?;
-        for c in self.0.chars() {
-            let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            if c.is_control() || turns {
-                write!(f, "\\u{{{:x}}}", u32::from(c))?;
-                continue;
-            }
-            if matches!(c, '"' | '\\') {
-                f.write_char('\\')?;
-            }
-            f.write_char(c)?;
-        }
-        f.write_char('"')
+        f.write_str(&quoted(self.0))
     }
+}
+
+/// The same as a text.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut shown = String::from("\"");
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            shown.push_str("\\u{");
+            let code = u32::from(c);
+            for shift in [12, 8, 4, 0] {
+                if code >> shift > 0 || shift == 0 {
+                    shown.push(char::from_digit(code >> shift & 15, 16).unwrap_or_default());
+                }
+            }
+            shown.push('}');
+            continue;
+        }
+        if matches!(c, '"' | '\\') {
+            shown.push('\\');
+        }
+        shown.push(c);
+    }
+    shown.push('"');
+    shown
 }
 
 /// Why a link could not be opened or broke.

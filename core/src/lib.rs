@@ -26,6 +26,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod address;
 pub mod cluster;
 pub mod compact;
 pub mod config;

@@ -27,11 +27,13 @@ impl Instant {
     }
 
     /// This instant moved into the future; saturates at [`Instant::FAR_FUTURE`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub const fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(micros(duration)))
     }
 
     /// This instant moved into the past; saturates at [`Instant::ZERO`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub const fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(micros(duration)))
     }
