@@ -381,7 +381,7 @@ impl Limits {
                 orphans: 4,
                 ..ConnectionLimits::default()
             },
-            frame: FrameLimits::new(8 << 10, 1 << 20),
+            frame: FrameLimits::new(8 << 10, 16 << 20),
             read_chunk: 1 << 10,
             nodes: 8,
             tablet_bytes: 4 << 10,

@@ -19,6 +19,8 @@ pub(super) struct Control {
     stage: Stage,
     /// No question is asked before.
     ask_at: Instant,
+    /// The link had no room for the question that is due; when it has, something has come.
+    is_blocked: bool,
     /// When the nodes are read again, whatever events say.
     refresh_at: Instant,
 }
@@ -37,6 +39,7 @@ impl Control {
             link: None,
             stage: Stage::ToRegister,
             ask_at: Instant::ZERO,
+            is_blocked: false,
             refresh_at: Instant::FAR_FUTURE,
         }
     }
@@ -97,6 +100,7 @@ impl Machine {
                 if self.now >= self.control.refresh_at {
                     self.control.refresh_at = Instant::FAR_FUTURE;
                     self.plane.read_again();
+                    self.pools.forgive();
                 }
                 if self.now >= self.control.ask_at && self.plane.is_due() {
                     let mut question = None;
@@ -106,6 +110,7 @@ impl Machine {
                         question = plane.put_question(agreed, sink);
                         Ok(())
                     });
+                    self.control.is_blocked = submitted.is_err();
                     if let (Ok(key), Some(question)) = (submitted, question) {
                         self.control.stage = Stage::Asked(key, question);
                     }
@@ -133,7 +138,8 @@ impl Machine {
 
     /// When there is something to be asked, at the latest.
     pub(super) fn control_next_at(&self) -> Instant {
-        let due = match self.control.may_ask() && self.plane.is_due() {
+        let is_waited_for = self.control.may_ask() && !self.control.is_blocked;
+        let due = match is_waited_for && self.plane.is_due() {
             true => self.control.ask_at,
             false => Instant::FAR_FUTURE,
         };

@@ -124,18 +124,7 @@ impl Cursor {
 
     /// What stands before the rows, if the last step was [`Step::Front`].
     pub fn front(&self) -> Result<Front<'_>, Error> {
-        let mut reader = Reader::new(self.held());
-        let extras = Extras::parse(self.flags, &mut reader)?;
-        let (mut metadata, mut row_count) = (None, 0);
-        if reader.bits("result kind")? == ROWS {
-            metadata = Some(RowsMetadata::parse(&mut reader)?);
-            row_count = reader.count("row count")?;
-        }
-        Ok(Front {
-            extras,
-            metadata,
-            row_count,
-        })
+        parse_front(self.flags, self.held()).map(|(front, _)| front)
     }
 
     /// Rows that were not told yet; 0 before the front was.
@@ -234,6 +223,35 @@ impl Cursor {
         Ok((columns, front.row_count))
     }
 
+    /// Where rows begin that no part of was taken yet, and how many there can be: whole ones may be
+    /// read without the cursor, which is told by [`skip`](Self::skip).
+    #[inline]
+    pub(super) const fn is_between(&self) -> bool {
+        (self.held == 0 || self.is_told) && !self.is_in_front && self.rows_left > 0
+    }
+
+    /// A row of `len` bytes was read without the cursor; `false` if it is larger than the window.
+    #[inline]
+    pub(super) fn skip(&mut self, len: usize) -> bool {
+        if len > self.window.len() {
+            return false;
+        }
+        self.rows_left = self.rows_left.saturating_sub(1);
+        self.body_left = self.body_left.saturating_sub(len);
+        self.is_told = false;
+        self.held = 0;
+        true
+    }
+
+    /// There are no more rows.
+    pub(super) const fn stop(&mut self) {
+        self.rows_left = 0;
+    }
+
+    pub(super) const fn column_count(&self) -> u32 {
+        self.column_count
+    }
+
     /// The bytes that were told last, if they are in the window.
     pub(super) fn held(&self) -> &[u8] {
         self.window.get(..self.held).unwrap_or_default()
@@ -243,6 +261,25 @@ impl Cursor {
     pub(super) const fn row<'a>(&self, bytes: &'a [u8]) -> RawRow<'a> {
         RawRow::of_checked(self.column_count, bytes)
     }
+}
+
+/// What stands before the rows, and the bytes behind it. Without rows the result's own body is not
+/// read.
+#[inline(never)]
+pub(super) fn parse_front(flags: Flags, body: &[u8]) -> Result<(Front<'_>, &[u8]), Error> {
+    let mut reader = Reader::new(body);
+    let extras = Extras::parse(flags, &mut reader)?;
+    let (mut metadata, mut row_count) = (None, 0);
+    if reader.bits("result kind")? == ROWS {
+        metadata = Some(RowsMetadata::parse(&mut reader)?);
+        row_count = reader.count("row count")?;
+    }
+    let front = Front {
+        extras,
+        metadata,
+        row_count,
+    };
+    Ok((front, reader.rest()))
 }
 
 /// The length of the first row in `bytes`, or the length that would bring the walk further.

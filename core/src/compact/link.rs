@@ -42,11 +42,15 @@ pub(super) struct Link {
     /// The request whose body is being streamed, and whether nobody wants the rest.
     streamed: Option<u32>,
     is_skipping: bool,
+    /// Its reader has no room: nothing is to be read.
+    is_stalled: bool,
     negotiation: Option<Negotiation>,
     /// There once requests are taken.
     pub(super) connection: Option<Connection<u32>>,
     pub(super) agreed: Option<Agreed>,
     output: BytesMut,
+    /// Bytes that the platform has taken as a buffer and not written yet.
+    lent: usize,
     /// Bytes in front of the output that are no request's.
     handshake_len: usize,
     pub(super) keyspace: Keyspace,
@@ -94,10 +98,12 @@ impl Link {
             body: Bytes::new(),
             streamed: None,
             is_skipping: false,
+            is_stalled: false,
             negotiation: None,
             connection: None,
             agreed: None,
             output: BytesMut::new(),
+            lent: 0,
             handshake_len: 0,
             keyspace: Keyspace::Set,
             is_asked_again: false,
@@ -175,12 +181,14 @@ impl Link {
         told: &mut Vec<u32>,
     ) -> Result<(), Error> {
         loop {
+            self.is_stalled = false;
             if let Some(request) = self.streamed
                 && !self.is_skipping
-                && !self.input.is_empty()
+                && self.framer.has_body_left()
             {
                 self.is_skipping = !self.is_awaited(request);
-                if !self.is_skipping && !pieces.has_room(request) {
+                self.is_stalled = !self.is_skipping && !pieces.has_room(request);
+                if self.is_stalled {
                     return Ok(());
                 }
             }
@@ -192,6 +200,10 @@ impl Link {
             match cut {
                 Cut::Start(header) => {
                     self.begin_body(&header, pieces);
+                    self.header = Some(header);
+                }
+                // Too long to be held, not to be streamed.
+                Cut::TooLong(header) if self.begin_body(&header, pieces) => {
                     self.header = Some(header);
                 }
                 Cut::Piece(bytes) => match self.streamed {
@@ -216,7 +228,7 @@ impl Link {
     }
 
     /// A result for a request that wants it in pieces is handed on as it comes.
-    fn begin_body(&mut self, header: &FrameHeader, pieces: &mut dyn Pieces) {
+    fn begin_body(&mut self, header: &FrameHeader, pieces: &mut dyn Pieces) -> bool {
         let caller = self.connection.as_ref().and_then(|connection| {
             let stream = u16::try_from(header.stream).ok()?;
             connection.caller_of(stream).copied()
@@ -228,7 +240,9 @@ impl Link {
             self.streamed = Some(request);
             self.is_skipping = false;
             self.framer.set_mode(BodyMode::Streaming);
+            return true;
         }
+        false
     }
 
     /// Whether the request that is being streamed was not given up since.
@@ -338,6 +352,23 @@ impl Link {
             // Its room is used again from the start.
             self.output.clear();
         }
+        self.count_written(len);
+    }
+
+    /// Exchanges an empty buffer for the bytes that wait to be written.
+    pub(super) fn swap_output(&mut self, empty: &mut BytesMut) {
+        self.output();
+        core::mem::swap(&mut self.output, empty);
+        self.lent = self.lent.saturating_add(empty.len());
+    }
+
+    /// That many bytes of a buffer given by [`swap_output`](Self::swap_output) were taken.
+    pub(super) fn handle_taken(&mut self, len: usize) {
+        self.lent = self.lent.saturating_sub(len);
+        self.count_written(len);
+    }
+
+    fn count_written(&mut self, len: usize) {
         let of_handshake = self.handshake_len.min(len);
         self.handshake_len = self.handshake_len.saturating_sub(of_handshake);
         if let Some(connection) = &mut self.connection {
@@ -348,7 +379,19 @@ impl Link {
     /// Whether all was handed over.
     pub(super) fn is_idle(&self) -> bool {
         let connection = self.connection.as_ref();
-        self.output.is_empty() && connection.is_none_or(|connection| !connection.has_output())
+        self.output.is_empty()
+            && self.lent == 0
+            && connection.is_none_or(|connection| !connection.has_output())
+    }
+
+    /// The buffer to read into, to be given back as `input`, and how much room it should have; `None`
+    /// while nothing is to be read.
+    pub(super) fn lend_input(&mut self, chunk: usize) -> Option<(BytesMut, usize)> {
+        if self.is_stalled || self.ended.is_some() {
+            return None;
+        }
+        let wanted = self.framer.wanted(&self.input, chunk);
+        Some((core::mem::take(&mut self.input), wanted))
     }
 
     /// When it wants to be advanced at the latest.

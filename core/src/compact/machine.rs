@@ -334,6 +334,10 @@ impl Machine {
                 .connection
                 .as_ref()
                 .map_or(0, |connection| connection.in_use()),
+            orphans: link
+                .connection
+                .as_ref()
+                .map_or(0, |connection| connection.orphans()),
         })
     }
 
@@ -531,6 +535,8 @@ pub struct LinkStatus<'a> {
     pub serves: bool,
     /// Stream ids in use.
     pub in_use: u16,
+    /// Those of them that nobody waits for any more.
+    pub orphans: u16,
 }
 
 /// The host, for what is streamed: requests say whether they want that.

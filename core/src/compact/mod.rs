@@ -19,6 +19,43 @@
 //! | [`cursor`] | rows out of a body that comes in pieces, through one window |
 //! | [`plane`] | what is known of the cluster, and where requests go |
 //!
+//! Above the machine, for a platform that has a [`Transport`](crate::drive::Transport):
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `session` | the handle: statements prepared, executed, read in pieces; `options`, `batch`, `status` |
+//! | `runner` | one task that runs all links and the machine |
+//! | `hub` | what the two share, behind one lock |
+//! | `rows` | values into markers and out of cells |
+//! | `reply`, `stream` | what a statement brought: as a whole, or row by row as it comes |
+//!
+//! ```no_run
+//! use messina_core::compact::{Session, start};
+//! use messina_core::config::Config;
+//! use messina_core::drive::Transport;
+//! use messina_core::error::Error;
+//!
+//! async fn readings(session: Session) -> Result<(), Error> {
+//!     session.ready().await?;
+//!     let insert = session.prepare("INSERT INTO ks.readings (id, at, value) VALUES (?, ?, ?)").await?;
+//!     session.execute(&insert, (7, 1_767_225_600_000_i64, 21.5)).await?;
+//!     let select = session.prepare("SELECT id, at, value FROM ks.readings").await?;
+//!     let mut rows = session.stream(&select, ());
+//!     while let Some(row) = rows.next::<(i32, i64, f64)>().await {
+//!         let (id, at, value) = row?;
+//!         # let _ = (id, at, value);
+//!     }
+//!     Ok(())
+//! }
+//!
+//! // The runner is polled wherever the platform likes, here or in another task.
+//! async fn run<T: Transport>(config: Config, transport: T, seed: u64) {
+//!     let (session, runner) = start(config, transport, seed);
+//!     # drop(session);
+//!     runner.await;
+//! }
+//! ```
+//!
 //! What differs from `drive`: tables and keyspaces are read when a statement uses them, not all of
 //! them; statements are prepared on further nodes when these do not know them; a request waits
 //! while the only connection is opened anew, until every place has failed; nothing is compressed.
@@ -35,20 +72,37 @@
 )]
 
 mod answer;
+mod batch;
 mod contact;
 mod control;
 pub mod cursor;
 mod exchange;
 mod host;
+mod hub;
 mod link;
 mod machine;
+mod options;
 pub mod plane;
 mod pools;
 mod random;
+mod reply;
 mod request;
+mod rows;
+mod runner;
 mod serving;
+mod session;
 mod slab;
+mod status;
+mod stream;
 
+pub use batch::Batch;
 pub use host::{Answered, Done, Host};
 pub use machine::{LinkStatus, Machine, NONE};
+pub use options::Options;
+pub use reply::{Reply, Rows};
 pub use request::{BatchPart, RequestOptions, Statement};
+pub use rows::{Binder, Cells, Cql, FromCell, FromCells, Marker, Stop, ToCell, ToCells, Unfit};
+pub use runner::Runner;
+pub use session::{Executing, Prepared, Session, start};
+pub use status::{ConnectionStatus, MemberStatus, Status};
+pub use stream::RowStream;

@@ -52,6 +52,13 @@ impl Pools {
         self.next_at
     }
 
+    /// What went wrong may have been for want of a network: all is tried again.
+    pub(super) fn forgive(&mut self) {
+        for trouble in &mut self.troubles {
+            (trouble.misses, trouble.has_no_port) = (0, false);
+        }
+    }
+
     fn of(&self, host: Uuid) -> Option<&Trouble> {
         self.troubles.iter().find(|trouble| trouble.host == host)
     }
@@ -274,7 +281,7 @@ impl Machine {
     }
 
     /// A link of a member has ended: the next one comes after a pause.
-    pub(super) fn rest_pool(&mut self, link: &Link) {
+    pub(super) fn rest_pool(&mut self, link: &Link, error: &Error) {
         let member = link.member.and_then(|number| self.plane.member(number));
         let Some(host) = member.map(Member::host_id).filter(|_| self.is_full()) else {
             return;
@@ -288,7 +295,9 @@ impl Machine {
         if let Some(trouble) = self.pools.of_mut(host) {
             trouble.until = until;
             trouble.failures = failures.saturating_add(1);
-            trouble.has_no_port |= link.wish.is_some() && link.connection.is_none();
+            // A port of ours that is taken says nothing of theirs.
+            let is_taken = error.kind() == ErrorKind::Link(LinkError::PORT_IN_USE);
+            trouble.has_no_port |= link.wish.is_some() && link.connection.is_none() && !is_taken;
         }
     }
 }

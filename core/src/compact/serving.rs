@@ -203,7 +203,7 @@ impl Machine {
         if is_final {
             self.end(error, host);
         } else if has_served {
-            self.rest_pool(&link);
+            self.rest_pool(&link, &error);
             if !self.is_connected() {
                 // Without any, one is looked for like the first.
                 let timeouts = &self.config.timeouts;
@@ -211,7 +211,7 @@ impl Machine {
                     .lost(link.since, timeouts, self.now, &mut self.random);
             }
         } else if !link.is_walk {
-            self.rest_pool(&link);
+            self.rest_pool(&link, &error);
         } else if is_adopted {
             let until = self.now.saturating_add(self.config.timeouts.connect);
             self.contact.handle_adopted_failed(link.place, error, until);

@@ -50,6 +50,11 @@ impl<T> Slab<T> {
         self.entries.get_mut(place(number))?.as_mut()
     }
 
+    /// All numbers are below this one.
+    pub(super) fn end(&self) -> u32 {
+        u32::try_from(self.entries.len()).unwrap_or(ENTRIES_MAX)
+    }
+
     /// How many are kept.
     pub(super) const fn len(&self) -> usize {
         self.entries.len().saturating_sub(self.free.len())

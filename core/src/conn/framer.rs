@@ -89,10 +89,24 @@ impl Framer {
 
     /// Changes how the body that has just started is cut; to be called right after
     /// [`Cut::Start`], the default is [`BodyMode::Whole`].
+    ///
+    /// After [`Cut::TooLong`], streaming brings the body instead of skipping it.
     pub const fn set_mode(&mut self, wanted: BodyMode) {
-        if let State::Body { mode, .. } = &mut self.state {
-            *mode = wanted;
+        match &mut self.state {
+            State::Body { mode, .. } => *mode = wanted,
+            State::Skip { left } if matches!(wanted, BodyMode::Streaming) => {
+                self.state = State::Body {
+                    left: *left,
+                    mode: wanted,
+                };
+            }
+            _ => {}
         }
+    }
+
+    /// Whether bytes of a body that was begun are still to come.
+    pub const fn has_body_left(&self) -> bool {
+        matches!(self.state, State::Body { left: 1.., .. })
     }
 
     /// The next step, taking bytes from the front of `input`. `None` when more bytes are needed.

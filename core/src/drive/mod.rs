@@ -31,7 +31,7 @@ mod tally;
 mod targeting;
 mod tracing;
 pub mod transport;
-mod wakers;
+pub(crate) mod wakers;
 mod warm;
 
 pub use batch::Batch;

@@ -18,7 +18,7 @@ pub struct Written {
 }
 
 impl Written {
-    pub(super) const fn is_unset(&self) -> bool {
+    pub(crate) const fn is_unset(&self) -> bool {
         self.is_unset
     }
 }
@@ -42,7 +42,7 @@ enum Place {
 }
 
 impl<'w> ValueWriter<'w> {
-    pub(super) fn marker(sink: &'w mut dyn Sink) -> Self {
+    pub(crate) fn marker(sink: &'w mut dyn Sink) -> Self {
         Self {
             sink,
             place: Place::Marker,

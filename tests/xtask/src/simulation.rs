@@ -11,7 +11,7 @@ pub(crate) const SEEDS: u32 = 200;
 pub(crate) const SEEDS_FULL: u32 = 20_000;
 
 pub(crate) fn run(context: &Context) -> Outcome {
-    context.require(&["tests/sim/tests/seeds.rs"])?;
+    context.require(&["tests/sim/tests/seeds/main.rs"])?;
     seeds(context, &[])?;
     if context.options.seed.is_some() {
         return Ok(());

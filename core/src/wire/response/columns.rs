@@ -172,6 +172,13 @@ impl<'a> TypeOption<'a> {
         self.bytes
     }
 
+    /// The protocol's number of the type; 0 for a class of the server's.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        let number = self.bytes.first_chunk::<2>();
+        number.map_or(CUSTOM, |bytes| u16::from_be_bytes(*bytes))
+    }
+
     /// What kind of type it is, one level deep.
     #[must_use]
     pub fn kind(&self) -> TypeOptionKind<'a> {

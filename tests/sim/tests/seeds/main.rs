@@ -1,8 +1,9 @@
 //! The whole driver under virtual time: seeds with drops, splits, resets and silence. Each seed is
-//! run twice and must happen the same way both times.
+//! run twice and must happen the same way both times. Both drivers, that for servers and that with one
+//! owner, are held by the same checks.
 //!
-//! `MESSINA_SEEDS=N` runs N seeds (default 200), `MESSINA_SEED=S` runs one. A failing seed prints
-//! the command that runs it alone.
+//! `MESSINA_SEEDS=N` runs N seeds (default 200) of each, `MESSINA_SEED=S` runs one. A failing seed
+//! prints the command that runs it alone.
 #![expect(
     clippy::print_stdout,
     reason = "figures of the run are part of its output"
@@ -15,11 +16,15 @@ use std::fmt;
 use std::rc::Rc;
 
 use messina_core::config::Config;
-use messina_core::drive::{Driver, Prepared, Session, start};
+use messina_core::drive;
 use messina_core::error::{Applied, Error};
 use messina_core::target::Endpoint;
 use messina_sim::link::{Counts, Executor, Faults, SimTimer, SimTransport, Spawner, World};
 use messina_sim::node::{Options, TabletsMode};
+
+mod client;
+
+use client::{Client, Compact};
 
 /// Virtual time of the stormy part of a run, in microseconds.
 const STORM_MICROS: u64 = 20_000_000;
@@ -44,15 +49,24 @@ struct Outcome {
 
 #[test]
 fn seeds() {
+    all::<drive::Session>("seeds");
+}
+
+#[test]
+fn compact() {
+    all::<Compact>("compact");
+}
+
+fn all<C: Client>(test: &'static str) {
     if let Some(seed) = number("MESSINA_SEED") {
-        println!("{:#?}", twice(seed));
+        println!("{:#?}", twice::<C>(test, seed));
         return;
     }
     let seeds = number("MESSINA_SEEDS").unwrap_or(200);
     let (mut total, mut ok, mut failed) = (Counts::default(), 0, 0);
     let mut kinds = BTreeMap::<String, u64>::new();
     for seed in 1..=seeds {
-        let outcome = twice(seed);
+        let outcome = twice::<C>(test, seed);
         total = sum(total, outcome.counts);
         ok += outcome.ok;
         for (kind, count) in outcome.failed {
@@ -60,7 +74,9 @@ fn seeds() {
             *kinds.entry(kind).or_default() += count;
         }
     }
-    println!("{seeds} seeds, {ok} requests answered, {failed} failed as they may: {kinds:?}");
+    println!(
+        "{test}: {seeds} seeds, {ok} requests answered, {failed} failed as they may: {kinds:?}"
+    );
     println!("{total:?}");
     let struck = [
         total.splits,
@@ -97,16 +113,16 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs a seed twice.
-fn twice(seed: u64) -> Outcome {
-    let (first, second) = (run(seed), run(seed));
-    let again = Again(seed);
+fn twice<C: Client>(test: &'static str, seed: u64) -> Outcome {
+    let (first, second) = (run::<C>(test, seed), run::<C>(test, seed));
+    let again = Again(test, seed);
     assert_eq!(first, second, "two runs differ");
     drop(again);
     first
 }
 
 /// The command that runs a seed alone.
-struct Again(u64);
+struct Again(&'static str, u64);
 
 impl Drop for Again {
     fn drop(&mut self) {
@@ -120,14 +136,14 @@ impl fmt::Display for Again {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "MESSINA_SEED={} cargo test -p messina-sim --profile sim --test seeds",
-            self.0
+            "MESSINA_SEED={} cargo test -p messina-sim --profile sim --test seeds -- --exact {}",
+            self.1, self.0
         )
     }
 }
 
-fn run(seed: u64) -> Outcome {
-    let again = Again(seed);
+fn run<C: Client>(test: &'static str, seed: u64) -> Outcome {
+    let again = Again(test, seed);
     let mut options = Options::uniform(1 + (seed % 4) as usize, 1 + (seed / 4 % 4) as u32);
     options = options.with_tablets(match seed / 16 % 4 {
         0 => TabletsMode::V1,
@@ -147,20 +163,25 @@ fn run(seed: u64) -> Outcome {
     config.timeouts.reconnect_max = Duration::from_secs(2);
     config.limits.connection.in_flight = [2, 8, 64][(seed % 3) as usize];
     config.write_deferral = seed.is_multiple_of(2);
-    let (session, driver) = start(config, SimTransport::new(&world), &mut Seed(seed)).unwrap();
     let mut executor = Executor::new(&world, seed);
     let spawner = executor.spawner();
-    spawner.spawn(drive(driver, spawner.clone()));
+    let session = C::start(config, &world, &spawner, seed);
     let tally = Rc::new(Tally::default());
+    let held = session.clone();
     let main = scenario(world.clone(), session, spawner, Rc::clone(&tally), seed);
     let limit = 20 * (STORM_MICROS + HEAL_MICROS);
     if let Err(error) = executor.run(limit, main) {
-        panic!("{error}; {:?}", world.counts());
+        panic!(
+            "{error}; {:?}; {} callers wait; {:?}",
+            world.counts(),
+            tally.running.get(),
+            held.completeness()
+        );
     }
     assert!(
         executor.polls() < 2_000_000,
         "{}: {} polls",
-        Again(seed),
+        again,
         executor.polls()
     );
     drop(again);
@@ -171,12 +192,6 @@ fn run(seed: u64) -> Outcome {
         failed: tally.failed.take(),
         polls: executor.polls(),
         ended_at: world.now(),
-    }
-}
-
-async fn drive(mut driver: Driver<SimTransport>, spawner: Spawner) {
-    while let Some(connection) = driver.next_connection().await {
-        spawner.spawn(connection);
     }
 }
 
@@ -212,16 +227,20 @@ impl Expected {
 }
 
 /// Quiet set-up, a storm, then calm in which everything must work.
-async fn scenario(world: World, session: Session, spawner: Spawner, tally: Rc<Tally>, seed: u64) {
+async fn scenario<C: Client>(
+    world: World,
+    session: C,
+    spawner: Spawner,
+    tally: Rc<Tally>,
+    seed: u64,
+) {
     session.ready().await.expect("the network is quiet");
     for statement in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1}",
         "CREATE TABLE ks.t (pk bigint PRIMARY KEY, v bigint)",
     ] {
-        session
-            .query(statement, ())
-            .await
-            .expect("the network is quiet");
+        let created = session.create(statement).await;
+        created.expect("the network is quiet");
     }
     let insert = session
         .prepare("INSERT INTO ks.t (pk, v) VALUES (?, ?)")
@@ -259,10 +278,26 @@ async fn scenario(world: World, session: Session, spawner: Spawner, tally: Rc<Ta
     assert_eq!(open, 0, "connections are left after the session has ended");
 }
 
+/// Keys of writes that are given up, beyond all others.
+const GIVEN_UP: i64 = 500_000;
+
 /// Writes a row and reads it back. Whatever is read must have been written to that very row.
-async fn one_row(session: &Session, insert: &Prepared, select: &Prepared, pk: i64, tally: &Tally) {
+async fn one_row<C: Client>(
+    session: &C,
+    insert: &C::Statement,
+    select: &C::Statement,
+    pk: i64,
+    tally: &Tally,
+) {
     let value = pk * 1000 + 7;
-    match session.execute(insert, (pk, value)).await {
+    if pk % 4 == 1 {
+        let row = (GIVEN_UP + pk, value);
+        let polls = u32::try_from(pk / 4 % 4).expect("small");
+        session.write_halfway(insert, row, polls).await;
+        let mut rows = tally.rows.borrow_mut();
+        rows.insert(row.0, Expected::Perhaps(value));
+    }
+    match session.write(insert, (pk, value)).await {
         Ok(_) => {
             tally.ok.set(tally.ok.get() + 1);
             tally.rows.borrow_mut().insert(pk, Expected::Value(value));
@@ -276,10 +311,13 @@ async fn one_row(session: &Session, insert: &Prepared, select: &Prepared, pk: i6
             tally.failure(&error);
         }
     }
-    match session.execute(select, (pk,)).await {
-        Ok(result) => {
+    let read = match pk % 2 {
+        0 => session.read(select, pk).await,
+        _ => session.read_otherwise(select, pk).await,
+    };
+    match read {
+        Ok(row) => {
             tally.ok.set(tally.ok.get() + 1);
-            let row = result.maybe_row::<(i64, i64)>().expect("two numbers");
             assert!(
                 row.is_none_or(|row| row.0 == pk),
                 "the answer of another request"
@@ -305,11 +343,11 @@ impl Tally {
 }
 
 /// The storm is over: within a bounded time every request works, and nothing is left in flight.
-async fn heal(
+async fn heal<C: Client>(
     world: &World,
-    session: &Session,
-    insert: &Prepared,
-    select: &Prepared,
+    session: &C,
+    insert: &C::Statement,
+    select: &C::Statement,
     tally: &Tally,
 ) {
     world.set_faults(Faults::NONE);
@@ -318,15 +356,14 @@ async fn heal(
     while streak < 50 {
         assert!(
             world.now() - start < HEAL_MICROS,
-            "it does not heal: {:#?}",
-            session.status()
+            "it does not heal: {:?}",
+            session.completeness()
         );
-        let written = session.execute(insert, (1_000_000_i64, streak)).await;
-        let read = session.execute(select, (1_000_000_i64,)).await;
+        let written = session.write(insert, (1_000_000, streak)).await;
+        let read = session.read(select, 1_000_000).await;
         match (written, read) {
-            (Ok(_), Ok(read)) => {
-                let row = read.single_row::<(i64, i64)>().expect("it was written");
-                assert_eq!(row, (1_000_000, streak));
+            (Ok(()), Ok(read)) => {
+                assert_eq!(read, Some((1_000_000, streak)));
                 streak += 1;
             }
             _ => streak = 0,
@@ -335,33 +372,22 @@ async fn heal(
     }
     let rows = tally.rows.borrow().clone();
     for (pk, expected) in rows {
-        let result = session.execute(select, (pk,)).await.expect("calm");
-        let found = result
-            .maybe_row::<(i64, i64)>()
-            .expect("two numbers")
-            .map(|row| row.1);
+        let found = session.read(select, pk).await.expect("calm");
+        let found = found.map(|row| row.1);
         assert!(
             expected.allows(found),
             "row {pk}: {found:?}, expected {expected:?}"
         );
     }
-    while !session.status().is_complete() {
+    while let Err(what) = session.completeness() {
         assert!(
             world.now() - start < 2 * HEAL_MICROS,
-            "pools stay thin: {:#?}",
-            session.status()
+            "pools stay thin: {what}"
         );
         pause(world, 100_000).await;
     }
-    for node in session.status().nodes {
-        for connection in node.connections {
-            let leaked = connection.in_flight - u32::from(connection.orphans);
-            assert_eq!(
-                leaked, 0,
-                "stream ids in use without a request: {connection:?}"
-            );
-        }
-    }
+    let leaked = session.leaked();
+    assert_eq!(leaked, 0, "stream ids in use without a request");
 }
 
 /// Virtual time passes.
@@ -375,24 +401,4 @@ async fn pause(world: &World, micros: u64) {
         .saturating_add(Duration::from_micros(micros));
     timer.arm(Some(until));
     core::future::poll_fn(|cx| timer.poll_fired(cx)).await;
-}
-
-/// The driver's seed.
-struct Seed(u64);
-
-impl rand_core::TryRng for Seed {
-    type Error = core::convert::Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        Ok(self.0 as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        Ok(self.0)
-    }
-
-    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Self::Error> {
-        to.fill(self.0 as u8);
-        Ok(())
-    }
 }

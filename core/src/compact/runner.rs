@@ -1,0 +1,447 @@
+//! Runs a session in one task: all of its links and its machine, polled in turn, nothing spawned.
+//!
+//! Each wake goes round once: links are read, the machine goes on, links are written; again only if
+//! something was read. The links belong to the runner and are polled outside of the lock; their
+//! buffers are lent by the machine, so that no byte is copied between them. Work of one poll is
+//! bounded: after [`ROUNDS_MAX`] rounds the task queues itself again.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::Future;
+use core::net::{IpAddr, SocketAddr};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+
+use super::hub::{Hub, Order, session_closed};
+use super::machine::Phase;
+use crate::drive::wakers::Wakers;
+use crate::drive::{Endpoint, Link as _, Resolved, Target, Timer as _, Transport};
+use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
+use crate::sync::{Shared, assert_unlocked};
+use crate::target::RESOLVED_MAX;
+use crate::time::Instant;
+
+/// Runs a session; to be polled until it is done, which it is when the session was closed and its
+/// links are, or when it has ended by an error. Dropping it aborts the links and fails whatever is
+/// under way.
+#[must_use = "a session does nothing unless its runner is polled"]
+pub struct Runner<T: Transport> {
+    transport: T,
+    hub: Shared<Hub>,
+    timer: T::Timer,
+    wires: Vec<Wire<T>>,
+    orders: Vec<Order>,
+    wakers: Wakers,
+    read_chunk: usize,
+    close: Duration,
+    /// When the machine wants to go on, and what the timer is armed for.
+    next: Instant,
+    armed: Instant,
+    is_done: bool,
+}
+
+/// A link, as the platform has it.
+struct Wire<T: Transport> {
+    number: u32,
+    stage: Stage<T>,
+    /// Bytes that the machine has given and the link has not taken.
+    output: BytesMut,
+    needs_flush: bool,
+}
+
+enum Stage<T: Transport> {
+    Resolving(T::Resolving, Target),
+    Connecting(T::Connecting, Option<Box<Choice>>),
+    Open(T::Link),
+    Closing(T::Link, Instant),
+    Ended,
+}
+
+/// Addresses of a name that were not tried yet.
+struct Choice {
+    target: Target,
+    port: u16,
+    left: heapless::Vec<IpAddr, RESOLVED_MAX>,
+}
+
+impl<T: Transport> Runner<T> {
+    pub(super) fn new(transport: T, hub: Shared<Hub>, read_chunk: usize, close: Duration) -> Self {
+        Self {
+            timer: transport.timer(),
+            transport,
+            hub,
+            wires: Vec::new(),
+            orders: Vec::new(),
+            wakers: Wakers::new(),
+            read_chunk,
+            close,
+            next: Instant::ZERO,
+            armed: Instant::ZERO,
+            is_done: false,
+        }
+    }
+
+    fn poll_rounds(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let old = self.hub.with(|state| state.runner.replace(waker));
+        drop(old);
+        let mut must_run = true;
+        for _ in 0..ROUNDS_MAX {
+            for wire in &mut self.wires {
+                must_run |= wire.poll_read(cx, &self.transport, &self.hub, self.read_chunk);
+            }
+            if !must_run {
+                if self.poll_timer(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.give_up_closing();
+            }
+            let is_over = self.run();
+            must_run = self.carry_out();
+            for wire in &mut self.wires {
+                must_run |= wire.poll_write(cx, &self.hub);
+            }
+            self.wires.retain(|wire| !wire.is_ended());
+            if is_over && self.wires.is_empty() {
+                self.finish(None);
+                return Poll::Ready(());
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// The machine goes on; whether there is nothing more for it to do.
+    fn run(&mut self) -> bool {
+        let (now, wall) = (self.hub.clock.now(), self.hub.clock.wall_clock());
+        let (orders, wakers) = (&mut self.orders, &mut self.wakers);
+        let ran = self.hub.with(|state| {
+            let next = state.machine.run(now, wall, &mut state.desk);
+            core::mem::swap(&mut state.desk.orders, orders);
+            core::mem::swap(&mut state.desk.wakers, wakers);
+            let machine = &state.machine;
+            let is_over = !machine.is_open() && !machine.is_closing();
+            (next.min(state.close_by), state.close_by, is_over)
+        });
+        self.wakers.wake_all();
+        let closed = (Instant::FAR_FUTURE, Instant::ZERO, true);
+        let (next, close_by, is_over) = ran.unwrap_or(closed);
+        self.next = next;
+        if now >= close_by {
+            let error = Error::new(ErrorKind::Timeout(TimeoutKind::Close));
+            self.wires.clear();
+            self.orders.clear();
+            self.finish(Some(error));
+            return true;
+        }
+        is_over
+    }
+
+    /// Does what the machine wants; whether it wanted anything.
+    fn carry_out(&mut self) -> bool {
+        let wants = !self.orders.is_empty();
+        let close_at = self.hub.clock.now().saturating_add(self.close);
+        for order in self.orders.drain(..) {
+            let number = match &order {
+                Order::Connect(number, _) | Order::Abort(number) | Order::Close(number) => *number,
+            };
+            if let Order::Connect(_, target) = order {
+                let stage = Stage::begin(&self.transport, target);
+                self.wires.push(Wire {
+                    number,
+                    stage,
+                    output: BytesMut::new(),
+                    needs_flush: false,
+                });
+                continue;
+            }
+            let is_it = |wire: &&mut Wire<T>| wire.number == number && !wire.is_closing();
+            if let Some(wire) = self.wires.iter_mut().find(is_it) {
+                let stage = core::mem::replace(&mut wire.stage, Stage::Ended);
+                if let (Order::Close(_), Stage::Open(link)) = (order, stage) {
+                    wire.stage = Stage::Closing(link, close_at);
+                }
+            }
+        }
+        wants
+    }
+
+    /// Ready when the machine is to go on, or a link has not closed in time.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let closing = self.wires.iter().filter_map(|wire| match &wire.stage {
+            Stage::Closing(_, at) => Some(*at),
+            _ => None,
+        });
+        let at = closing.fold(self.next, Instant::min);
+        if self.armed != at {
+            self.armed = at;
+            self.timer
+                .arm(Some(at).filter(|at| *at < Instant::FAR_FUTURE));
+        }
+        assert_unlocked();
+        let fired = self.timer.poll_fired(cx);
+        if fired.is_ready() {
+            // It may be early; it is armed anew then.
+            self.armed = Instant::ZERO;
+        }
+        fired
+    }
+
+    fn give_up_closing(&mut self) {
+        let now = self.hub.clock.now();
+        for wire in &mut self.wires {
+            if matches!(&wire.stage, Stage::Closing(_, at) if *at <= now) {
+                wire.stage = Stage::Ended;
+            }
+        }
+    }
+
+    /// Nothing more will come: tells whoever waits.
+    fn finish(&mut self, error: Option<Error>) {
+        if core::mem::replace(&mut self.is_done, true) {
+            return;
+        }
+        let wakers = &mut self.wakers;
+        let runner = self.hub.with(|state| {
+            let error = error.or_else(|| match &state.machine.phase {
+                Phase::Over(error) => Some(error.clone()),
+                _ => None,
+            });
+            state
+                .desk
+                .end(&error.clone().unwrap_or_else(session_closed));
+            state.over = Some(error.map_or(Ok(()), Err));
+            core::mem::swap(&mut state.desk.wakers, wakers);
+            state.runner.take()
+        });
+        drop(runner);
+        self.wakers.wake_all();
+    }
+}
+
+// Nothing in it is pinned.
+impl<T: Transport> Unpin for Runner<T> {}
+
+impl<T: Transport> Future for Runner<T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.is_done {
+            true => Poll::Ready(()),
+            false => self.poll_rounds(cx),
+        }
+    }
+}
+
+impl<T: Transport> Drop for Runner<T> {
+    fn drop(&mut self) {
+        self.finish(Some(session_closed()));
+    }
+}
+
+impl<T: Transport> fmt::Debug for Runner<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("links", &self.wires.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport> Stage<T> {
+    /// Names are looked up first.
+    fn begin(transport: &T, target: Target) -> Self {
+        match &target.endpoint {
+            Endpoint::Name { host, .. } => Self::Resolving(transport.resolve(host), target),
+            _ => Self::Connecting(transport.connect(target), None),
+        }
+    }
+
+    fn resolved(transport: &T, target: Target, resolved: Resolved) -> Self {
+        let Endpoint::Name { port, .. } = target.endpoint else {
+            return Self::Ended;
+        };
+        match resolved {
+            Resolved::KeepName => Self::Connecting(transport.connect(target), None),
+            Resolved::Addrs(mut left) => {
+                // The first of them comes last, from where they are taken.
+                left.reverse();
+                let choice = Box::new(Choice { target, port, left });
+                Self::next_address(transport, choice).unwrap_or(Self::Ended)
+            }
+        }
+    }
+
+    fn next_address(transport: &T, mut choice: Box<Choice>) -> Option<Self> {
+        let address = choice.left.pop()?;
+        let mut target = choice.target.clone();
+        target.endpoint = Endpoint::Addr(SocketAddr::new(address, choice.port));
+        Some(Self::Connecting(transport.connect(target), Some(choice)))
+    }
+}
+
+impl<T: Transport> Wire<T> {
+    const fn is_ended(&self) -> bool {
+        matches!(self.stage, Stage::Ended)
+    }
+
+    const fn is_closing(&self) -> bool {
+        matches!(self.stage, Stage::Ended | Stage::Closing(..))
+    }
+
+    /// Goes on with whatever the link is about; whether something has happened.
+    fn poll_read(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub, chunk: usize) -> bool {
+        assert_unlocked();
+        match &mut self.stage {
+            Stage::Resolving(resolving, target) => {
+                let Poll::Ready(resolved) = Pin::new(resolving).poll(cx) else {
+                    return false;
+                };
+                let next =
+                    resolved.map(|resolved| Stage::resolved(transport, target.clone(), resolved));
+                match next {
+                    Ok(Stage::Ended) => self.fail(hub, LinkError::new(LinkErrorKind::Resolve)),
+                    Ok(stage) => self.stage = stage,
+                    Err(error) => self.fail(hub, error),
+                }
+                true
+            }
+            Stage::Connecting(connecting, choice) => {
+                let Poll::Ready(connected) = Pin::new(connecting).poll(cx) else {
+                    return false;
+                };
+                match connected {
+                    Ok(link) => {
+                        self.stage = Stage::Open(link);
+                        hub.with(|state| state.machine.handle_opened(self.number));
+                    }
+                    Err(error) => {
+                        let next = choice.take();
+                        match next.and_then(|choice| Stage::next_address(transport, choice)) {
+                            Some(stage) => self.stage = stage,
+                            None => self.fail(hub, error),
+                        }
+                    }
+                }
+                true
+            }
+            Stage::Open(link) => match read(cx, link, self.number, hub, chunk) {
+                Ok(has_read) => has_read,
+                Err(error) => {
+                    self.fail(hub, error);
+                    true
+                }
+            },
+            Stage::Closing(link, _) => {
+                let is_closed = link.poll_close(cx).is_ready();
+                if is_closed {
+                    self.stage = Stage::Ended;
+                }
+                is_closed
+            }
+            Stage::Ended => false,
+        }
+    }
+
+    /// Writes what there is; whether the machine has to look at that.
+    fn poll_write(&mut self, cx: &mut Context<'_>, hub: &Hub) -> bool {
+        let Stage::Open(link) = &mut self.stage else {
+            return false;
+        };
+        let (number, mut must_run) = (self.number, false);
+        let failed = loop {
+            if self.output.is_empty() {
+                let output = &mut self.output;
+                hub.with(|state| {
+                    if let Some(link) = state.machine.link(number) {
+                        link.swap_output(output);
+                    }
+                });
+                if self.output.is_empty() {
+                    break None;
+                }
+            }
+            assert_unlocked();
+            match link.poll_write(cx, &self.output) {
+                Poll::Pending => return must_run,
+                Poll::Ready(Ok(0)) => break Some(LinkError::CLOSED_BY_PEER),
+                Poll::Ready(Err(error)) => break Some(error),
+                Poll::Ready(Ok(len)) => {
+                    let len = len.min(self.output.len());
+                    self.output.advance(len);
+                    self.needs_flush = true;
+                    let closing = hub.with(|state| {
+                        if let Some(link) = state.machine.link(number) {
+                            link.handle_taken(len);
+                        }
+                        state.machine.is_closing()
+                    });
+                    must_run |= closing == Some(true);
+                }
+            }
+        };
+        let failed = failed.or_else(|| {
+            if !self.needs_flush {
+                return None;
+            }
+            match link.poll_flush(cx) {
+                Poll::Pending => None,
+                Poll::Ready(Ok(())) => {
+                    self.needs_flush = false;
+                    None
+                }
+                Poll::Ready(Err(error)) => Some(error),
+            }
+        });
+        if let Some(error) = failed {
+            self.fail(hub, error);
+            return true;
+        }
+        must_run
+    }
+
+    fn fail(&mut self, hub: &Hub, error: LinkError) {
+        self.stage = Stage::Ended;
+        hub.with(|state| state.machine.handle_ended(self.number, error));
+    }
+}
+
+/// Reads once into the machine's buffer; whether something has come.
+fn read(
+    cx: &mut Context<'_>,
+    link: &mut impl crate::drive::Link,
+    number: u32,
+    hub: &Hub,
+    chunk: usize,
+) -> Result<bool, LinkError> {
+    let lent = hub.with(|state| state.machine.link(number)?.lend_input(chunk));
+    let Some(Some((mut input, wanted))) = lent else {
+        return Ok(false);
+    };
+    let spare = input.capacity().saturating_sub(input.len());
+    if spare < wanted.min(SPARE_MIN) {
+        // The same memory again when none of its slices is left.
+        input.reserve(wanted.max(chunk));
+    }
+    let read = link.poll_read(cx, &mut input);
+    hub.with(|state| {
+        if let Some(link) = state.machine.link(number) {
+            link.input = input;
+        }
+    });
+    match read {
+        Poll::Pending => Ok(false),
+        Poll::Ready(Ok(0)) => Err(LinkError::CLOSED_BY_PEER),
+        Poll::Ready(Ok(_)) => Ok(true),
+        Poll::Ready(Err(error)) => Err(error),
+    }
+}
+
+/// Rounds of one poll before the task lets others run.
+const ROUNDS_MAX: u32 = 32;
+
+/// A read buffer with less room than this is replaced.
+const SPARE_MIN: usize = 4 << 10;

@@ -1,0 +1,392 @@
+//! The handle of a session that one runner drives: statements prepared, executed, read in pieces.
+//!
+//! A request is written and handed to the machine when its method is called; its future waits for the
+//! end and nothing else. Dropping a future at any time gives its request up: what was sent may have
+//! been applied, an answer that comes later is dropped, and its stream id is used again only then.
+
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use super::batch::Batch;
+use super::hub::{Held, Hub, Outcome, session_closed, stale};
+use super::machine::Machine;
+use super::options::Options;
+use super::reply::Reply;
+use super::request::RequestOptions;
+use super::rows::{Binder, ToCells, bind};
+use super::runner::Runner;
+use super::status::Status;
+use super::stream::RowStream;
+use crate::config::Config;
+use crate::drive::{Clock, Transport};
+use crate::error::{EncodeFailure, Error, ErrorKind};
+use crate::exec::paging::PagingState;
+use crate::sync::Shared;
+use crate::target::put_number;
+use crate::wire::Values;
+
+/// Makes a session and its runner. Nothing happens until the runner is polled; then
+/// [`Session::ready`] tells when the session can be used, or why it cannot.
+///
+/// `seed` drives every choice: the same seed on the same transport means the same run. It must not
+/// be the same in all devices.
+pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session, Runner<T>) {
+    let clock: alloc::boxed::Box<dyn Clock> = alloc::boxed::Box::new(transport.clock());
+    let clock: Shared<dyn Clock> = Shared::from(clock);
+    let limits = config.limits;
+    let close = config.timeouts.close;
+    let mut machine = Machine::new(config, seed);
+    machine.set_time(clock.now(), clock.wall_clock());
+    let beginning = machine.start();
+    let (steering, security) = (transport.steering(), transport.security());
+    let hub = Shared::new(Hub::new(clock, machine, beginning, steering, security));
+    let runner = Runner::new(transport, Shared::clone(&hub), limits.read_chunk, close);
+    let handle = Handle {
+        hub,
+        window_len: limits.row_window,
+    };
+    let session = Session {
+        handle: Shared::new(handle),
+    };
+    (session, runner)
+}
+
+/// A handle of a cluster. Cheap to clone; `Send + Sync` with feature `std`. When the last handle is
+/// dropped the session ends; requests under way finish.
+#[derive(Clone)]
+pub struct Session {
+    handle: Shared<Handle>,
+}
+
+/// Ends the session when the last handle is gone.
+struct Handle {
+    hub: Shared<Hub>,
+    window_len: usize,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.hub.stir(|state| state.machine.close());
+    }
+}
+
+/// A statement that was prepared: a number, and how it is to be run. Small and `Copy`; clones may be
+/// run in different ways.
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared {
+    pub(super) number: u32,
+    pub(super) serial: u32,
+    pub(super) options: Options,
+}
+
+impl Prepared {
+    /// The same statement, to be run like this.
+    #[must_use]
+    pub const fn with(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// How it is to be run.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+impl Session {
+    pub(super) fn hub(&self) -> &Hub {
+        &self.handle.hub
+    }
+
+    /// Waits until the session can be used. Dropping the future changes nothing.
+    ///
+    /// Fails when no contact point could be reached, or with a setting that cannot work.
+    pub async fn ready(&self) -> Result<(), Error> {
+        poll_fn(|cx| self.hub().poll_life(false, cx)).await
+    }
+
+    /// Prepares a statement on one node; others are given it when they are asked to execute it and
+    /// do not know it. Statements are kept: preparing the same text again costs nothing.
+    ///
+    /// Fails with [`Busy`](ErrorKind::Busy) beyond `Limits::prepared_statements`;
+    /// [`release`](Self::release) makes room. Dropping the future gives up waiting.
+    pub async fn prepare(&self, text: &str) -> Result<Prepared, Error> {
+        let find = || self.hub().with(|state| state.desk.find(text)).flatten();
+        if let Some((number, serial)) = find() {
+            return Ok(prepared(number, serial));
+        }
+        let begun = self
+            .hub()
+            .submit(false, &mut |state| state.machine.prepare(text));
+        match Pending::new(self.hub(), begun).await? {
+            Outcome::Prepared(number) => {
+                let held = self
+                    .hub()
+                    .with(|state| Some(state.desk.held_at(number)?.serial));
+                let serial = held.flatten().ok_or_else(session_closed)?;
+                Ok(prepared(number, serial))
+            }
+            _ => Err(Error::bug("an answer to no PREPARE")),
+        }
+    }
+
+    /// Forgets a statement; requests that execute it go on.
+    pub fn release(&self, statement: &Prepared) {
+        let held = self.hub().with(|state| {
+            let held = state.desk.held_at(statement.number)?;
+            if held.serial != statement.serial {
+                return None;
+            }
+            state.machine.release(statement.number);
+            state.desk.release(statement.number)
+        });
+        drop(held);
+    }
+
+    /// Executes a prepared statement with values for all of its markers. What it brings is kept
+    /// whole, up to `Limits::frame`; without a [page size](Options::with_page_size) all rows come.
+    ///
+    /// Dropping the future gives the request up; if it was sent it may have been applied.
+    pub fn execute(&self, statement: &Prepared, values: impl ToCells) -> Executing<'_> {
+        self.begin_execute(statement, &values, None)
+    }
+
+    /// The same from where a page before [ended](Reply::paging_state), or from the beginning.
+    pub fn execute_paged(
+        &self,
+        statement: &Prepared,
+        values: impl ToCells,
+        paging_state: Option<&[u8]>,
+    ) -> Executing<'_> {
+        self.begin_execute(statement, &values, paging_state)
+    }
+
+    /// Executes a prepared statement and reads the rows of one page as they come: it may be of any
+    /// length up to `Limits::frame` (with what may be skipped), the memory that it takes stays the
+    /// same. The next page is read by [`stream_paged`](Self::stream_paged).
+    ///
+    /// Dropping the stream gives the rest up.
+    pub fn stream(&self, statement: &Prepared, values: impl ToCells) -> RowStream<'_> {
+        self.begin_stream(statement, &values, None)
+    }
+
+    /// The same from where a page before [ended](RowStream::paging_state).
+    pub fn stream_paged(
+        &self,
+        statement: &Prepared,
+        values: impl ToCells,
+        paging_state: Option<&PagingState>,
+    ) -> RowStream<'_> {
+        let state = paging_state.map(|state| &**state.as_bytes());
+        self.begin_stream(statement, &values, state)
+    }
+
+    /// Runs a statement by its text. With values it is prepared first, so that they are checked
+    /// against their types and the request finds its replica.
+    ///
+    /// Dropping the future gives the request up; if it was sent it may have been applied.
+    pub async fn query(&self, text: &str, values: impl ToCells) -> Result<Reply, Error> {
+        self.query_with(text, values, &Options::default()).await
+    }
+
+    /// The same, to be run like this.
+    pub async fn query_with(
+        &self,
+        text: &str,
+        values: impl ToCells,
+        options: &Options,
+    ) -> Result<Reply, Error> {
+        let mut is_bare = true;
+        values.cells(&mut |_| is_bare = false);
+        if is_bare {
+            return self.query_unprepared(text, options).await;
+        }
+        let statement = self.prepare(text).await?.with(*options);
+        self.execute(&statement, values).await
+    }
+
+    /// Runs a text without values, and without preparing it.
+    pub fn query_unprepared(&self, text: &str, options: &Options) -> Executing<'_> {
+        let options = options.for_request(None, false);
+        let begun = self.hub().submit(false, &mut |state| {
+            state.machine.query(text, Values::EMPTY, &options)
+        });
+        Executing(Pending::new(self.hub(), begun))
+    }
+
+    /// Runs the statements of a batch.
+    ///
+    /// Dropping the future gives the request up; if it was sent it may have been applied.
+    pub fn batch(&self, batch: &Batch) -> Executing<'_> {
+        let begun = batch.submit(self.hub());
+        Executing(Pending::new(self.hub(), begun))
+    }
+
+    /// What is known of the session at this moment.
+    pub fn status(&self) -> Status {
+        let status = self.hub().with(|state| Status::of(state));
+        status.unwrap_or_default()
+    }
+
+    /// Ends the session: no new requests, those under way finish, connections close. Returns when
+    /// the runner has ended. What is not done within that time is given up.
+    ///
+    /// Fails with what has ended the session otherwise. Dropping the future changes nothing of that.
+    pub async fn close(&self, within: Duration) -> Result<(), Error> {
+        let by = self.hub().clock.now().saturating_add(within);
+        self.hub().stir(|state| {
+            state.close_by = by;
+            if state.machine.is_open() {
+                state.machine.close();
+            }
+        });
+        poll_fn(|cx| self.hub().poll_life(true, cx)).await
+    }
+
+    /// One function for values of all kinds.
+    #[inline(never)]
+    fn begin_execute(
+        &self,
+        statement: &Prepared,
+        values: &dyn ToCells,
+        paging_state: Option<&[u8]>,
+    ) -> Executing<'_> {
+        let options = statement.options.for_request(paging_state, false);
+        let begun = begin(self.hub(), statement, values, &options);
+        Executing(Pending::new(self.hub(), begun.map(|(ticket, _)| ticket)))
+    }
+
+    #[inline(never)]
+    fn begin_stream(
+        &self,
+        statement: &Prepared,
+        values: &dyn ToCells,
+        paging_state: Option<&[u8]>,
+    ) -> RowStream<'_> {
+        let options = statement.options.for_request(paging_state, true);
+        let (begun, held) = match begin(self.hub(), statement, values, &options) {
+            Ok((ticket, held)) => (Ok(ticket), Some(held)),
+            Err(error) => (Err(error), None),
+        };
+        RowStream::new(self.hub(), begun, held, self.handle.window_len)
+    }
+}
+
+fn begin(
+    hub: &Hub,
+    statement: &Prepared,
+    values: &dyn ToCells,
+    options: &RequestOptions<'_>,
+) -> Result<(u32, Shared<Held>), Error> {
+    let (held, mut buffer) = hub.held(statement.number, statement.serial)?;
+    buffer.clear();
+    let mut binder = Binder::new(buffer);
+    let bound = bind(&held.statement, &held.type_numbers, values, &mut binder);
+    bound.map_err(|index| does_not_fit(index, held.type_numbers.len()))?;
+    let ticket = hub.submit(options.is_streamed, &mut |state| {
+        let request = match state.desk.has(statement.number, statement.serial) {
+            true => state
+                .machine
+                .execute(statement.number, binder.values(), options),
+            false => state.machine.refuse(stale()),
+        };
+        state.desk.buffer = core::mem::take(&mut binder.bytes);
+        request
+    })?;
+    Ok((ticket, held))
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn does_not_fit(index: usize, markers: usize) -> Error {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut text = alloc::string::String::from("value ");
+    put_number(&mut text, number(index).saturating_add(1));
+    text.push_str(" does not fit one of ");
+    put_number(&mut text, number(markers));
+    text.push_str(" markers");
+    Error::with_text(ErrorKind::Encode(EncodeFailure::Value), text)
+}
+
+const fn prepared(number: u32, serial: u32) -> Prepared {
+    Prepared {
+        number,
+        serial,
+        options: Options::new(),
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Waits for the end of a request.
+pub(super) struct Pending<'a> {
+    hub: &'a Hub,
+    ticket: Option<u32>,
+    refused: Option<Error>,
+}
+
+impl<'a> Pending<'a> {
+    fn new(hub: &'a Hub, begun: Result<u32, Error>) -> Self {
+        let (ticket, refused) = match begun {
+            Ok(ticket) => (Some(ticket), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self {
+            hub,
+            ticket,
+            refused,
+        }
+    }
+}
+
+impl Future for Pending<'_> {
+    type Output = Result<Outcome, Error>;
+
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(ticket) = self.ticket else {
+            let error = self.refused.take();
+            return Poll::Ready(Err(error.unwrap_or_else(session_closed)));
+        };
+        let outcome = core::task::ready!(self.hub.poll_outcome(ticket, cx));
+        self.ticket = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.hub.cancel(ticket);
+        }
+    }
+}
+
+/// The future of a request's outcome; dropping it gives the request up.
+#[must_use = "a request whose future is dropped is given up"]
+pub struct Executing<'a>(Pending<'a>);
+
+impl Future for Executing<'_> {
+    type Output = Result<Reply, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match core::task::ready!(Pin::new(&mut self.0).poll(cx)) {
+            Ok(Outcome::Reply(reply)) => Poll::Ready(Ok(reply)),
+            Ok(_) => Poll::Ready(Err(Error::bug("an end without an answer"))),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl fmt::Debug for Executing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Executing")
+    }
+}

@@ -1,0 +1,6 @@
+//! The one-owner driver (`core::compact`) on links under virtual time: what it does when nodes,
+//! tablets and statements come and go.
+
+mod basics;
+mod scene;
+mod troubles;
