@@ -63,26 +63,33 @@ impl DriveSink {
         self.session.batch(&self.batch).await?;
         Ok(())
     }
+
+    async fn ask(&mut self) -> Result<UnixMicros, Error> {
+        self.ready().await?;
+        let answer = self.session.query(CLOCK, ()).await?;
+        let (millis,): (i64,) = answer.single_row()?;
+        Ok(UnixMicros(millis.saturating_mul(1000)))
+    }
+
+    fn failed(&mut self, error: &Error) -> SinkError {
+        let closed = ErrorKind::ApiMisuse(ApiMisuse::SessionClosed);
+        self.is_over |= error.kind() == closed;
+        SinkError {
+            is_refused: !error.is_transient() && !self.is_over,
+            may_have_been_applied: error.may_have_been_applied(),
+            is_over: self.is_over,
+        }
+    }
 }
 
 impl Sink for DriveSink {
     async fn write(&mut self, entries: &[Entry]) -> Result<(), SinkError> {
-        let Err(error) = self.run(entries).await else {
-            return Ok(());
-        };
-        let closed = ErrorKind::ApiMisuse(ApiMisuse::SessionClosed);
-        self.is_over |= error.kind() == closed;
-        Err(SinkError {
-            is_refused: !error.is_transient() && !self.is_over,
-            may_have_been_applied: error.may_have_been_applied(),
-            is_over: self.is_over,
-        })
+        let outcome = self.run(entries).await;
+        outcome.map_err(|error| self.failed(&error))
     }
 
-    async fn wall_clock(&mut self) -> Option<UnixMicros> {
-        self.ready().await.ok()?;
-        let answer = self.session.query(CLOCK, ()).await.ok()?;
-        let (millis,): (i64,) = answer.single_row().ok()?;
-        Some(UnixMicros(millis.checked_mul(1000)?))
+    async fn wall_clock(&mut self) -> Result<UnixMicros, SinkError> {
+        let outcome = self.ask().await;
+        outcome.map_err(|error| self.failed(&error))
     }
 }

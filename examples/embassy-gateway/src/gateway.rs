@@ -181,10 +181,10 @@ where
         let wall = self.inbox.wall_clock(now);
         self.store.fill(&mut self.batch, limits, wall).await?;
         if self.batch.is_empty() {
-            if !self.store.is_empty() {
-                self.ask_time(sink).await;
-            }
-            return Ok(ControlFlow::Continue(()));
+            return match self.store.is_empty() {
+                true => Ok(ControlFlow::Continue(())),
+                false => self.ask_time(sink).await,
+            };
         }
         self.send(sink).await
     }
@@ -195,16 +195,8 @@ where
     ) -> Result<ControlFlow<()>, StoreError<F::Error>> {
         let count = u32::try_from(self.batch.len()).unwrap_or(u32::MAX);
         self.options.rate.take(self.time.now(), count);
-        let outcome = {
-            let mut write = pin!(sink.write(&self.batch));
-            loop {
-                match select(write.as_mut(), self.inbox.wait()).await {
-                    Either::First(outcome) => break outcome,
-                    // The answer may be long in coming: what is measured meanwhile is made safe.
-                    Either::Second(()) => keep(self.inbox, &mut self.store).await?,
-                }
-            }
-        };
+        let write = sink.write(&self.batch);
+        let outcome = keeping(self.inbox, &mut self.store, write).await?;
         match outcome {
             Ok(()) => self.written(self.batch.len()).await?,
             Err(error) if error.is_refused => return self.send_singly(sink).await,
@@ -221,7 +213,8 @@ where
     ) -> Result<ControlFlow<()>, StoreError<F::Error>> {
         let (mut taken, mut refused, mut last) = (0, 0, SinkError::REFUSED);
         for entry in &self.batch {
-            match sink.write(core::slice::from_ref(entry)).await {
+            let write = sink.write(core::slice::from_ref(entry));
+            match keeping(self.inbox, &mut self.store, write).await? {
                 Ok(()) => taken += 1,
                 Err(error) if error.is_refused => refused += 1,
                 Err(error) => {
@@ -283,20 +276,25 @@ where
     }
 
     /// Asks the cluster what time it is. The answer is as exact as the round trip is short.
-    async fn ask_time(&mut self, sink: &mut impl Sink) {
+    async fn ask_time(
+        &mut self,
+        sink: &mut impl Sink,
+    ) -> Result<ControlFlow<()>, StoreError<F::Error>> {
         let asked = self.time.now();
-        let answer = sink.wall_clock().await;
+        let answer = keeping(self.inbox, &mut self.store, sink.wall_clock()).await?;
         let now = self.time.now();
         let trip = now.saturating_since(asked);
         match answer {
-            Some(wall) if trip <= TRIP_MAX => {
+            Ok(wall) if trip <= TRIP_MAX => {
                 let half = i64::try_from(trip.as_micros() / 2).unwrap_or(0);
                 let wall = UnixMicros(wall.0.saturating_add(half));
                 self.inbox.set_wall_clock(now, wall);
                 self.retry = None;
             }
+            Err(error) if error.is_over => return Ok(ControlFlow::Break(())),
             _ => self.pause(),
         }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Hears the platform's clock, and has the flash remember how readings are dated.
@@ -326,6 +324,25 @@ async fn keep<F: MultiwriteNorFlash, C: CacheImpl<()>, const N: usize>(
         inbox.remove_through(waiting.sequence);
     }
     Ok(())
+}
+
+/// Waits for the cluster. It may be long in answering: what is measured meanwhile is made safe.
+async fn keeping<F, C, R, const N: usize>(
+    inbox: &Inbox<N>,
+    store: &mut FlashStore<F, C>,
+    answer: impl Future<Output = R>,
+) -> Result<R, StoreError<F::Error>>
+where
+    F: MultiwriteNorFlash,
+    C: CacheImpl<()>,
+{
+    let mut answer = pin!(answer);
+    loop {
+        match select(answer.as_mut(), inbox.wait()).await {
+            Either::First(answer) => return Ok(answer),
+            Either::Second(()) => keep(inbox, store).await?,
+        }
+    }
 }
 
 /// Marsaglia's xorshift with 32 bits.

@@ -42,6 +42,8 @@ pub enum Refused {
 pub struct InboxCounters {
     /// Readings taken.
     pub taken: u32,
+    /// Readings handed on to a store, which has them.
+    pub handed: u32,
     /// Readings that made room for newer ones.
     pub dropped: u32,
     /// Readings not taken.
@@ -82,6 +84,7 @@ impl<const N: usize> Inbox<N> {
                 sequence_next: 0,
                 counters: InboxCounters {
                     taken: 0,
+                    handed: 0,
                     dropped: 0,
                     refused: 0,
                     peak: 0,
@@ -145,6 +148,7 @@ impl<const N: usize> Inbox<N> {
                 && is_through(oldest.sequence, sequence)
             {
                 state.ring.pop_front();
+                state.counters.handed = state.counters.handed.wrapping_add(1);
             }
         });
     }

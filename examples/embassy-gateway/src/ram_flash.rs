@@ -1,6 +1,7 @@
 //! A flash that is memory: for a store in RAM alone, and for boards whose RAM outlives a reset.
 
 use core::fmt;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -83,6 +84,8 @@ impl<const PAGE: usize> NorFlash for RamFlash<'_, PAGE> {
         let len = to.checked_sub(from).ok_or(RamFlashError::OutOfBounds)?;
         let len = usize::try_from(len).map_err(|_| RamFlashError::OutOfBounds)?;
         self.area(from, len, PAGE)?.fill(0xff);
+        // A reset must find the operations done in their order.
+        compiler_fence(Ordering::SeqCst);
         Ok(())
     }
 
@@ -91,6 +94,7 @@ impl<const PAGE: usize> NorFlash for RamFlash<'_, PAGE> {
         for (cell, byte) in area.iter_mut().zip(bytes) {
             *cell &= byte;
         }
+        compiler_fence(Ordering::SeqCst);
         Ok(())
     }
 }

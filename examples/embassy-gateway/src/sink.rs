@@ -13,8 +13,8 @@ pub trait Sink {
     /// other.
     fn write(&mut self, entries: &[Entry]) -> impl Future<Output = Result<(), SinkError>>;
 
-    /// The cluster's clock, for boards that have none; `None` if it cannot be asked now.
-    fn wall_clock(&mut self) -> impl Future<Output = Option<UnixMicros>>;
+    /// The cluster's clock, for boards that have none.
+    fn wall_clock(&mut self) -> impl Future<Output = Result<UnixMicros, SinkError>>;
 }
 
 /// Why readings were not written, as far as it matters here.

@@ -44,21 +44,27 @@ struct Script {
     answers: VecDeque<SinkError>,
     /// Sensors whose readings are refused.
     refused: Vec<u8>,
-    wall_clocks: VecDeque<Option<i64>>,
+    wall_clocks: VecDeque<Result<i64, SinkError>>,
     written: Vec<u8>,
     sent: Vec<usize>,
     /// Called while an answer is awaited.
     meanwhile: Option<Box<dyn FnOnce()>>,
 }
 
-impl Sink for Script {
-    async fn write(&mut self, entries: &[Entry]) -> Result<(), SinkError> {
-        self.sent.push(entries.len());
+impl Script {
+    async fn meanwhile(&mut self) {
         if let Some(meanwhile) = self.meanwhile.take() {
             meanwhile();
             yield_now().await;
             yield_now().await;
         }
+    }
+}
+
+impl Sink for Script {
+    async fn write(&mut self, entries: &[Entry]) -> Result<(), SinkError> {
+        self.sent.push(entries.len());
+        self.meanwhile().await;
         if let Some(error) = self.answers.pop_front() {
             return Err(error);
         }
@@ -73,8 +79,10 @@ impl Sink for Script {
         Ok(())
     }
 
-    async fn wall_clock(&mut self) -> Option<UnixMicros> {
-        self.wall_clocks.pop_front().flatten().map(UnixMicros)
+    async fn wall_clock(&mut self) -> Result<UnixMicros, SinkError> {
+        self.meanwhile().await;
+        let told = self.wall_clocks.pop_front();
+        told.unwrap_or(Err(SinkError::TRANSIENT)).map(UnixMicros)
     }
 }
 
@@ -229,7 +237,12 @@ fn the_cluster_is_asked_for_the_time_until_it_tells() {
     rig.time.now.set(5_000_000);
     rig.take(0..2);
     let mut script = Script {
-        wall_clocks: [None, None, Some(YEAR_2026)].into(),
+        wall_clocks: [
+            Err(SinkError::TRANSIENT),
+            Err(SinkError::TRANSIENT),
+            Ok(YEAR_2026),
+        ]
+        .into(),
         ..Script::default()
     };
     rig.drain(&mut script);
@@ -249,4 +262,21 @@ fn the_rate_is_kept() {
     assert_eq!(script.sent, [4; 5]);
     // Four at once, sixteen at eight a second.
     assert_eq!(rig.time.now.get() - 10_000_000, 2_000_000);
+}
+
+#[test]
+fn what_is_measured_while_the_time_is_asked_for_is_safe_at_once() {
+    let mut rig = Rig::without_clock(fast());
+    rig.take(0..2);
+    let (inbox, time) = (rig.inbox, rig.time.clone());
+    let mut script = Script {
+        meanwhile: Some(Box::new(move || {
+            inbox.try_enqueue(time.now(), &[9]).unwrap();
+        })),
+        wall_clocks: [Err(SinkError::OVER)].into(),
+        ..Script::default()
+    };
+    block_on(rig.gateway.run(&mut script)).unwrap();
+    assert!(rig.inbox.is_empty());
+    assert_eq!(rig.gateway.store().len(), 3);
 }
