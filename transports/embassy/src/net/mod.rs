@@ -1,4 +1,4 @@
-//! The only file that names embassy-net: sockets, their pool, look-ups, and whether the network is
+//! The only module that names embassy-net: sockets, their pool, look-ups, and whether the network is
 //! there at all. A successor of embassy-net is met here and nowhere else.
 //!
 //! Nothing here waits: what embassy-net offers as `async fn` is polled afresh each time, which is
@@ -18,24 +18,25 @@ use core::future::Future;
 #[cfg(not(feature = "dns"))]
 use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
-use core::num::NonZeroU16;
 #[cfg(feature = "dns")]
 use core::pin::Pin;
 use core::pin::pin;
-use core::task::{Context, Poll, Waker, ready};
+use core::task::{Context, Poll, Waker};
 
-use bytes::BytesMut;
 pub(crate) use embassy_net::IpAddress;
 #[cfg(feature = "dns")]
 use embassy_net::dns::DnsQueryType;
-use embassy_net::tcp::{ConnectError, Error as TcpError, State, TcpSocket};
+use embassy_net::tcp::{ConnectError, TcpSocket};
 use embassy_net::{IpEndpoint, Stack};
 use messina_core::drive::Name;
 use messina_core::drive::transport::RESOLVED_MAX;
 use messina_core::error::{LinkError, LinkErrorKind};
 
 use crate::steering::{ShardWish, SteeringCounts};
-use crate::transport::Watch;
+
+mod socket;
+
+pub(crate) use socket::{ConnectionLost, PooledSocket};
 
 /// All sockets of the pool are in use: more connections are wanted than were placed.
 pub const NO_FREE_SOCKET: LinkError = LinkError::with_os_code(LinkErrorKind::Other, 1);
@@ -210,6 +211,8 @@ pub(crate) struct Network<'d>(&'d Sockets<'d, [Slot<'d>]>);
 
 impl<'d> Network<'d> {
     /// Whether the cable is in and an address is known; if not, what is missing.
+    // Asked for in many places, and twice the size where it is inlined.
+    #[inline(never)]
     pub(crate) fn state(self) -> Result<(), LinkError> {
         if !self.0.stack.is_link_up() {
             Err(LINK_DOWN)
@@ -228,11 +231,7 @@ impl<'d> Network<'d> {
     pub(crate) fn lease(self) -> Result<PooledSocket<'d>, LinkError> {
         let leased = self.0.slots.iter().find_map(|slot| {
             let socket = slot.0.take()?;
-            Some(PooledSocket {
-                slot,
-                socket: Some(socket),
-                peer_has_closed: false,
-            })
+            Some(PooledSocket::new(slot, socket))
         });
         leased.ok_or(NO_FREE_SOCKET)
     }
@@ -327,156 +326,4 @@ fn draw(socket: &mut TcpSocket<'_>, Remote(remote): Remote) -> Result<u16, LinkE
         }));
     }
     Ok(socket.local_endpoint().map_or(0, |local| local.port))
-}
-
-/// How reading or writing ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionLost;
-
-/// A socket out of the pool, returned aborted when dropped.
-pub(crate) struct PooledSocket<'d> {
-    slot: &'d Slot<'d>,
-    /// `None` only inside `drop`.
-    socket: Option<TcpSocket<'d>>,
-    /// It closed before we did, so the connection ends with the acknowledgement of our end.
-    peer_has_closed: bool,
-}
-
-impl<'d> PooledSocket<'d> {
-    fn socket(&mut self) -> Result<&mut TcpSocket<'d>, LinkError> {
-        self.socket.as_mut().ok_or(NO_FREE_SOCKET)
-    }
-
-    /// Ready when the reset of the previous connection has left. A cut cable keeps it for ever.
-    pub(crate) fn poll_reset_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.socket {
-            Some(socket) => pin!(socket.flush()).poll(cx).map(|_| ()),
-            None => Poll::Ready(()),
-        }
-    }
-
-    /// Ready when the peer has answered: the connection is open, or `false`: refused.
-    pub(crate) fn poll_opened(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let Some(socket) = &mut self.socket else {
-            return Poll::Ready(false);
-        };
-        match socket.state() {
-            State::SynSent | State::SynReceived => {
-                // Never ready in these states: it leaves the waker, and that is all.
-                pin!(socket.wait_write_ready()).poll(cx).map(|()| true)
-            }
-            State::Closed | State::TimeWait => Poll::Ready(false),
-            _ => Poll::Ready(true),
-        }
-    }
-
-    /// Probes the peer and gives it up after silence; both or neither.
-    pub(crate) fn watch(&mut self, watch: Option<Watch>) {
-        if let Some(socket) = &mut self.socket {
-            socket.set_keep_alive(watch.map(|watch| watch.probe_every));
-            socket.set_timeout(watch.map(|watch| watch.give_up_after));
-        }
-    }
-
-    /// Appends what has arrived, at most `spare` bytes. Zero means that the peer has closed.
-    ///
-    /// The futures of embassy-net's sockets hold no progress, so a new one for each poll is right.
-    pub(crate) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut BytesMut,
-        spare: usize,
-    ) -> Poll<Result<usize, ConnectionLost>> {
-        let Some(socket) = &mut self.socket else {
-            return Poll::Ready(Err(ConnectionLost));
-        };
-        let take = |arrived: &mut [u8]| {
-            let len = arrived.len().min(spare);
-            into.extend_from_slice(arrived.get(..len).unwrap_or_default());
-            (len, len)
-        };
-        if let Ok(len) = ready!(pin!(socket.read_with(take)).poll(cx)) {
-            return Poll::Ready(Ok(len));
-        }
-        // `read_with` says reset for an orderly end too; `read` tells the two apart. Nothing can
-        // have arrived in between, so no byte is lost in the probe.
-        pin!(socket.read(&mut [0])).poll(cx).map_err(lost)
-    }
-
-    /// The same into memory of a fixed size.
-    #[cfg(feature = "tls")]
-    pub(crate) fn poll_read_slice(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<Result<usize, ConnectionLost>> {
-        match &mut self.socket {
-            Some(socket) => pin!(socket.read(into)).poll(cx).map_err(lost),
-            None => Poll::Ready(Err(ConnectionLost)),
-        }
-    }
-
-    pub(crate) fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<Result<usize, ConnectionLost>> {
-        match &mut self.socket {
-            Some(socket) => pin!(socket.write(bytes)).poll(cx).map_err(lost),
-            None => Poll::Ready(Err(ConnectionLost)),
-        }
-    }
-
-    /// Whether the stack still takes bytes for this connection.
-    pub(crate) fn may_send(&self) -> bool {
-        self.socket.as_ref().is_some_and(TcpSocket::may_send)
-    }
-
-    pub(crate) fn abort(&mut self) {
-        if let Some(socket) = &mut self.socket {
-            socket.abort();
-        }
-    }
-
-    /// Queues the end of our side behind what was written.
-    pub(crate) fn close(&mut self) {
-        if let Some(socket) = &mut self.socket {
-            self.peer_has_closed = socket.state() == State::CloseWait;
-            socket.close();
-        }
-    }
-
-    /// Ready when the peer has acknowledged everything, our end included. The stack's own flush
-    /// says this of a dead connection too, so its state is asked afterwards.
-    pub(crate) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
-        let Some(socket) = &mut self.socket else {
-            return Poll::Ready(Err(ConnectionLost));
-        };
-        let _ = ready!(pin!(socket.flush()).poll(cx));
-        Poll::Ready(match socket.state() {
-            State::Closed if !self.peer_has_closed => Err(ConnectionLost),
-            _ => Ok(()),
-        })
-    }
-
-    pub(crate) fn source_port(&self) -> Option<NonZeroU16> {
-        let local = self.socket.as_ref()?.local_endpoint()?;
-        NonZeroU16::new(local.port)
-    }
-}
-
-const fn lost(TcpError::ConnectionReset: TcpError) -> ConnectionLost {
-    ConnectionLost
-}
-
-impl Drop for PooledSocket<'_> {
-    fn drop(&mut self) {
-        if let Some(mut socket) = self.socket.take() {
-            // A connection that both sides have ended needs no reset on top.
-            if socket.state() != State::TimeWait {
-                socket.abort();
-            }
-            self.slot.0.set(Some(socket));
-        }
-    }
 }
