@@ -22,6 +22,7 @@ fn a_session_in_one_task_writes_and_reads_rows() {
         let mut options = node::Options::default();
         options.nodes.truncate(1);
         options.port = 0;
+        options.shard_aware_port = None;
         let server = SimServer::start(options).await.unwrap();
         let contact_point = server.contacts()[0];
 

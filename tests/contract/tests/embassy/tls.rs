@@ -407,6 +407,7 @@ fn a_session_is_encrypted_and_uses_the_port_that_nodes_tell_for_it() {
         let mut options = node::Options::default();
         options.nodes.truncate(1);
         options.port = 0;
+        options.shard_aware_port = None;
         let mut ports = SimTls::made();
         ports.ports = TlsPorts::Beside {
             port: 0,
