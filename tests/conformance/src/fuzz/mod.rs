@@ -13,6 +13,7 @@ mod input;
 mod mutate;
 mod negotiation;
 mod offer;
+mod plane;
 #[cfg(feature = "tunnel")]
 mod relay;
 mod rows;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     tablets::TABLETS,
     cluster::CLUSTER,
     warm_start::WARM_START,
+    plane::PLANE,
     #[cfg(feature = "tunnel")]
     tunnel::TUNNEL,
     #[cfg(feature = "tunnel")]
