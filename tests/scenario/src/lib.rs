@@ -96,6 +96,9 @@
 //! | W4 | blocked | `tests/scenario/tests/cases/sockets.rs` | `a_node_that_takes_nothing_ever_again_is_left` |
 //! | W4 | end of stream | `tests/scenario/tests/cases/sockets.rs` | `the_end_of_the_stream_fails_what_is_pending_wherever_it_comes` |
 //! | W4 | close | `tests/scenario/tests/cases/sockets.rs` | `closing_does_not_wait_for_ever` |
+//! | W4 | embassy-net: short writes | `tests/contract/tests/embassy/partial.rs` | `a_request_taken_in_parts_arrives_whole` |
+//! | W4 | embassy-net: sockets used again | `tests/contract/tests/embassy/partial.rs` | `after_any_end_the_socket_and_its_buffers_serve_the_next_connection` |
+//! | W4 | the driver for small images | `tests/trace/tests/digests.rs` | `the_logs_are_those_that_were_stored` |
 //! | L1 | refusing | `tests/scenario/tests/cases/retries.rs` | `a_node_that_refuses_for_long_is_tried_at_bounded_pauses` |
 //! | L1 | dying at once | `tests/scenario/tests/cases/retries.rs` | `a_connection_that_dies_at_once_backs_off_too` |
 //! | L1 | delays and spread | `core/src/cluster/reconnect.rs` | `delays_rise_to_the_cap_and_stay_for_ten_thousand_failures` |
