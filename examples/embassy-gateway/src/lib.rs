@@ -21,8 +21,6 @@ extern crate std;
 mod batch;
 mod bucket;
 mod clock;
-#[cfg(feature = "drive")]
-mod drive_sink;
 mod flash;
 mod gateway;
 #[cfg(feature = "host")]
@@ -31,19 +29,19 @@ mod inbox;
 mod ram_flash;
 mod reading;
 mod record;
+mod session_sink;
 mod sink;
 mod time;
 
 pub use batch::{BatchLimits, Entry};
 pub use bucket::TokenBucket;
 pub use clock::{Certainty, Dating, Stamp};
-#[cfg(feature = "drive")]
-pub use drive_sink::DriveSink;
 pub use flash::{FlashCounters, FlashStore, OpenError, StoreError, StoreLimits};
 pub use gateway::{Gateway, GatewayCounters, GatewayOptions};
 pub use inbox::{DropPolicy, Inbox, InboxCounters, Refused};
 pub use ram_flash::{RamFlash, RamFlashError};
 pub use reading::{Reading, TABLES};
 pub use record::{PAYLOAD_MAX, Payload};
+pub use session_sink::SessionSink;
 pub use sink::{Sink, SinkError};
 pub use time::{PlatformTime, Time};

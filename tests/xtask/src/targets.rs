@@ -36,8 +36,8 @@ pub(crate) fn run(context: &Context) -> Outcome {
         if target != "wasm32-unknown-unknown" {
             let gateway = ["build", "--locked", "-p", "embassy-gateway", "--lib"];
             let gateway = toolchain.cargo(context, gateway);
-            let gateway = gateway.args(["--no-default-features", "--features", "drive"]);
-            gateway.args(["--target", target]).run()?;
+            let gateway = gateway.args(["--no-default-features", "--target", target]);
+            gateway.run()?;
         }
     }
     traces::run(context)

@@ -12,6 +12,7 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_futures::select::{Either, Either3, select, select3};
+use messina_core::compact;
 use messina_core::config::Config;
 use messina_core::drive::{Driver, Session, Timer, Transport, start};
 use messina_core::error::Error;
@@ -29,7 +30,7 @@ use super::model::{Fate, Model, Taken};
 use crate::flash::{FlashCounters, FlashStore, StoreLimits};
 use crate::gateway::{Gateway, GatewayCounters, GatewayOptions};
 use crate::inbox::{DropPolicy, Inbox};
-use crate::{DriveSink, Reading, TABLES, Time};
+use crate::{Reading, SessionSink, TABLES, Time};
 
 /// A cluster of three nodes, and whatever is connected to it.
 #[derive(Clone, Debug)]
@@ -175,7 +176,7 @@ impl Scene {
     /// A session that works; its connections may have been lost with the link.
     async fn reader(&self) -> Result<Session, Error> {
         let kept = self.reader.borrow().clone();
-        let session = kept.unwrap_or_else(|| self.connect(core::future::pending()));
+        let session = kept.unwrap_or_else(|| self.connect());
         *self.reader.borrow_mut() = Some(session.clone());
         session.ready().await?;
         for _ in 0..60 {
@@ -269,7 +270,7 @@ impl Scene {
         is_done: &Cell<bool>,
     ) {
         while !is_done.get() || !gateway.is_empty() {
-            let mut sink = DriveSink::new(self.connect(chip.off()), 1);
+            let mut sink = SessionSink::new(self.connect_board(chip.off()), 1);
             loop {
                 if let Err(error) = gateway.drain(&mut sink).await {
                     panic!("the flash works: {error}");
@@ -304,27 +305,39 @@ impl Scene {
         }
     }
 
-    /// Starts a session, which runs until `off` or its own end.
-    fn connect(&self, off: impl Future<Output = ()> + 'static) -> Session {
-        let options = self.world.with_cluster(|cluster| cluster.options().clone());
-        let mut config = Config::mcu();
-        config.contact_points = (0..options.nodes.len())
-            .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
-            .collect();
+    /// Starts the session of a board, which runs until `off` or its own end.
+    fn connect_board(&self, off: impl Future<Output = ()> + 'static) -> compact::Session {
+        let config = self.config(Config::mcu());
+        let seed = self.seed ^ self.world.now();
+        let (session, runner) = compact::start(config, SimTransport::new(&self.world), seed);
+        self.spawner.spawn(async move {
+            select(off, runner).await;
+        });
+        session
+    }
+
+    /// Starts a session as servers have it.
+    fn connect(&self) -> Session {
+        let config = self.config(Config::server());
         let mut seed = Seed(self.seed ^ self.world.now());
         let (session, driver) = match start(config, SimTransport::new(&self.world), &mut seed) {
             Ok(started) => started,
             Err(error) => panic!("the configuration is right: {error}"),
         };
-        let spawner = self.spawner.clone();
-        self.spawner.spawn(async move {
-            select(off, drive(driver, spawner)).await;
-        });
+        self.spawner.spawn(drive(driver, self.spawner.clone()));
         session
     }
 
+    fn config(&self, mut config: Config) -> Config {
+        let options = self.world.with_cluster(|cluster| cluster.options().clone());
+        config.contact_points = (0..options.nodes.len())
+            .map(|node| Endpoint::Addr((options.address(node), options.port).into()))
+            .collect();
+        config
+    }
+
     async fn make_tables(&self) -> Result<(), Error> {
-        let session = self.connect(core::future::pending());
+        let session = self.connect();
         session.ready().await?;
         for text in TABLES {
             session.query(text, ()).await?;

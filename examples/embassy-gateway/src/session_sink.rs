@@ -1,8 +1,9 @@
-//! Batches as UNLOGGED BATCH requests of a [`Session`] of `messina_core::drive`.
+//! Batches as UNLOGGED BATCH requests of a [`Session`].
 
-use messina_core::drive::{Batch, Prepared, Session};
+use messina_core::compact::{Batch, Options, Prepared, Session};
 use messina_core::error::{ApiMisuse, Error, ErrorKind};
 use messina_core::time::UnixMicros;
+use messina_core::wire::request::BatchKind;
 
 use crate::batch::Entry;
 use crate::reading::{CLOCK, HISTORY, LATEST, Reading, day};
@@ -10,7 +11,7 @@ use crate::sink::{Sink, SinkError};
 
 /// Writes to the tables of [`TABLES`](crate::TABLES), which are there already.
 #[derive(Debug)]
-pub struct DriveSink {
+pub struct SessionSink {
     session: Session,
     gateway: i32,
     statements: Option<(Prepared, Prepared)>,
@@ -19,14 +20,14 @@ pub struct DriveSink {
     is_over: bool,
 }
 
-impl DriveSink {
+impl SessionSink {
     /// Writes the readings of this gateway through a session that somebody runs.
     pub fn new(session: Session, gateway: i32) -> Self {
         Self {
             session,
             gateway,
             statements: None,
-            batch: Batch::unlogged().idempotent(),
+            batch: Batch::new(BatchKind::Unlogged).with(Options::new().idempotent()),
             is_over: false,
         }
     }
@@ -38,17 +39,19 @@ impl DriveSink {
         outcome
     }
 
-    async fn run(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        if self.statements.is_none() {
-            self.ready().await?;
-            let history = self.session.prepare(HISTORY).await?;
-            let latest = self.session.prepare(LATEST).await?;
-            self.statements = Some((history, latest));
+    async fn statements(&mut self) -> Result<(Prepared, Prepared), Error> {
+        if let Some(statements) = self.statements {
+            return Ok(statements);
         }
-        let Some((history, latest)) = &self.statements else {
-            return Ok(());
-        };
-        let gateway = self.gateway;
+        self.ready().await?;
+        let history = self.session.prepare(HISTORY).await?;
+        let latest = self.session.prepare(LATEST).await?;
+        Ok(*self.statements.insert((history, latest)))
+    }
+
+    async fn run(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        let (history, latest) = self.statements().await?;
+        let (session, gateway) = (&self.session, self.gateway);
         self.batch.clear();
         for entry in entries {
             let Some(Reading { sensor, celsius }) = Reading::parse(&entry.payload) else {
@@ -56,11 +59,11 @@ impl DriveSink {
             };
             let (at, certainty) = (entry.micros, entry.certainty.code().cast_signed());
             let row = (gateway, day(at), at, sensor, celsius, certainty, at);
-            self.batch.push(history, row)?;
+            self.batch.push(session, &history, row)?;
             let row = (gateway, sensor, at, celsius, certainty, at);
-            self.batch.push(latest, row)?;
+            self.batch.push(session, &latest, row)?;
         }
-        self.session.batch(&self.batch).await?;
+        session.batch(&self.batch).await?;
         Ok(())
     }
 
@@ -74,15 +77,19 @@ impl DriveSink {
     fn failed(&mut self, error: &Error) -> SinkError {
         let closed = ErrorKind::ApiMisuse(ApiMisuse::SessionClosed);
         self.is_over |= error.kind() == closed;
+        if error.kind() == ErrorKind::ApiMisuse(ApiMisuse::StaleStatement) {
+            // The table was made anew; prepared again by the next attempt.
+            self.statements = None;
+        }
         SinkError {
-            is_refused: !error.is_transient() && !self.is_over,
+            is_refused: !error.is_transient() && !self.is_over && self.statements.is_some(),
             may_have_been_applied: error.may_have_been_applied(),
             is_over: self.is_over,
         }
     }
 }
 
-impl Sink for DriveSink {
+impl Sink for SessionSink {
     async fn write(&mut self, entries: &[Entry]) -> Result<(), SinkError> {
         let outcome = self.run(entries).await;
         outcome.map_err(|error| self.failed(&error))
