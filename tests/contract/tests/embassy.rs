@@ -253,7 +253,7 @@ fn refused_silent_and_unplugged_are_told_apart() {
             .connect(target(&transport, FAR, 1, PATIENCE))
             .await;
         assert_eq!(refused.unwrap_err().kind(), LinkErrorKind::Refused);
-        assert!(elapsed(begin, &transport) < Duration::from_secs(1));
+        assert!(elapsed(begin, &transport) < Duration::from_secs(3));
 
         let wait = Duration::from_millis(300);
         let begin = transport.clock().now();
@@ -261,7 +261,7 @@ fn refused_silent_and_unplugged_are_told_apart() {
             .connect(target(&transport, NOBODY, PORT, wait))
             .await;
         assert_eq!(silent.unwrap_err(), LinkError::TIMED_OUT);
-        assert!((wait..wait * 4).contains(&elapsed(begin, &transport)));
+        assert!((wait..wait * 10).contains(&elapsed(begin, &transport)));
 
         rig.cable.plug(LinkState::Down);
         rig.near.wait_link_down().await;
@@ -433,7 +433,7 @@ fn an_address_that_is_lost_ends_what_is_open_and_what_opens() {
         let (connected, (read, ())) = join(connecting, join(read(&mut link, 64), lose)).await;
         assert_eq!(connected.unwrap_err(), NO_ADDRESS);
         assert_eq!(read, Err(NO_ADDRESS));
-        assert!(elapsed(begin, &transport) < Duration::from_secs(1));
+        assert!(elapsed(begin, &transport) < Duration::from_secs(3));
         drop(link);
         assert_eq!(pool.free(), 2);
     });

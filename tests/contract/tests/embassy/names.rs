@@ -51,7 +51,7 @@ fn question(query: &[u8]) -> (String, usize) {
 fn names_are_looked_up_and_each_failure_has_its_error() {
     on_cable(async |rig| {
         let mut options = Options::default();
-        options.resolve_timeout = Duration::from_millis(300);
+        options.resolve_timeout = Duration::from_secs(1);
         let (transport, pool) = transport(rig.near, options);
         let served = name_server(rig, &[("node.test", &[FAR, NOBODY])]);
         let test = async {
@@ -65,10 +65,10 @@ fn names_are_looked_up_and_each_failure_has_its_error() {
             let begin = transport.clock().now();
             let missing = transport.resolve(&Name::from("missing.test")).await;
             assert_eq!(missing.unwrap_err().kind(), LinkErrorKind::Resolve);
-            assert!(elapsed(begin, &transport) < Duration::from_millis(200));
+            assert!(elapsed(begin, &transport) < Duration::from_millis(800));
             let silent = transport.resolve(&Name::from("silent.test")).await;
             assert_eq!(silent.unwrap_err(), LinkError::TIMED_OUT);
-            assert!(elapsed(begin, &transport) < Duration::from_secs(1));
+            assert!(elapsed(begin, &transport) < Duration::from_secs(3));
 
             let to = |host: &str, within: u64| {
                 let host = Name::from(host);
@@ -87,7 +87,7 @@ fn names_are_looked_up_and_each_failure_has_its_error() {
             let silent = to("silent.test", 100).await;
             assert_eq!(silent.unwrap_err(), LinkError::TIMED_OUT);
             // The connect's own deadline is sooner than that of look-ups.
-            assert!(elapsed(begin, &transport) < Duration::from_millis(250));
+            assert!(elapsed(begin, &transport) < Duration::from_millis(800));
             assert_eq!(pool.free(), 2);
 
             rig.near.set_config_v4(ConfigV4::None);

@@ -225,7 +225,7 @@ fn what_does_not_speak_tls_is_refused_and_silence_ends_at_the_deadline() {
             let silent = transport.connect(to(&transport, server, wait)).await;
             assert_eq!(silent.unwrap_err(), LinkError::TIMED_OUT);
             let took = transport.clock().now().saturating_since(begin);
-            assert!((wait..wait * 3).contains(&took), "{took:?}");
+            assert!((wait..wait * 10).contains(&took), "{took:?}");
             settle().await;
             assert_eq!((secure.free(), pool.free()), (2, 2));
         });
@@ -348,8 +348,19 @@ fn reads_and_writes_may_be_dropped_after_any_poll() {
                     assert_eq!(*byte, byte_at(received), "byte {received}");
                     received += 1;
                 }
+                if round % 100 == 0 {
+                    settle().await;
+                }
             }
-            assert!(received > 5_000, "only {received} bytes");
+            while received < sent {
+                let mut into = BytesMut::with_capacity(999);
+                poll_fn(|cx| link.poll_read(cx, &mut into)).await.unwrap();
+                for byte in into {
+                    assert_eq!(byte, byte_at(received), "byte {received}");
+                    received += 1;
+                }
+            }
+            assert!(sent > 1_000, "only {sent} bytes");
         })
         .await;
     });
