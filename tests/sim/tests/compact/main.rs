@@ -2,5 +2,6 @@
 //! tablets and statements come and go.
 
 mod basics;
+mod pools;
 mod scene;
 mod troubles;
