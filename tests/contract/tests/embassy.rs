@@ -16,6 +16,8 @@ mod partial;
 mod relay;
 #[path = "embassy/session.rs"]
 mod session;
+#[path = "embassy/small_session.rs"]
+mod small_session;
 #[path = "embassy/tls.rs"]
 mod tls;
 

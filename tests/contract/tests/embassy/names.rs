@@ -7,7 +7,7 @@ use embassy_net::udp::{PacketMetadata, UdpSocket};
 use super::*;
 
 /// Answers queries for IPv4 addresses. Names that begin with `silent` get no answer.
-async fn name_server(rig: Rig, addresses: &[(&str, &[Ipv4Address])]) {
+pub(crate) async fn name_server(rig: Rig, addresses: &[(&str, &[Ipv4Address])]) {
     let meta = || leak([PacketMetadata::EMPTY; 4]);
     let buffer = || leak([0; 1024]);
     let mut socket = UdpSocket::new(rig.far, meta(), buffer(), meta(), buffer());
