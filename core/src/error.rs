@@ -15,6 +15,7 @@ use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
+use crate::words::{put_char, put_digit};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
 #[derive(PartialEq)]
@@ -330,6 +331,8 @@ impl Error {
     }
 
     /// The same with a text that explains it.
+    #[cold]
+    #[inline(never)]
     pub fn with_text(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self::detailed(kind, Detail::Text(text.into()))
     }
@@ -772,18 +775,18 @@ pub(crate) fn quoted(text: &str) -> String {
             let code = u32::from(c);
             for shift in [12, 8, 4, 0] {
                 if code >> shift > 0 || shift == 0 {
-                    shown.push(char::from_digit(code >> shift & 15, 16).unwrap_or_default());
+                    put_digit(&mut shown, code >> shift);
                 }
             }
-            shown.push('}');
+            put_char(&mut shown, '}');
             continue;
         }
         if matches!(c, '"' | '\\') {
-            shown.push('\\');
+            put_char(&mut shown, '\\');
         }
-        shown.push(c);
+        put_char(&mut shown, c);
     }
-    shown.push('"');
+    put_char(&mut shown, '"');
     shown
 }
 

@@ -8,12 +8,13 @@ use core::num::NonZeroU16;
 
 use crate::sync::Shared;
 use crate::time::Instant;
+use crate::words::{joined, put_digit};
 
 /// A host name, a Unix socket path or a relay's alias.
 pub type Name = Shared<str>;
 
 /// Where a link leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Endpoint {
     /// An address and port.
@@ -29,24 +30,36 @@ pub enum Endpoint {
     Local(Name),
 }
 
+impl Clone for Endpoint {
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn clone(&self) -> Self {
+        match self {
+            Self::Addr(addr) => Self::Addr(*addr),
+            Self::Name { host, port } => Self::Name {
+                host: host.clone(),
+                port: *port,
+            },
+            Self::Local(name) => Self::Local(name.clone()),
+        }
+    }
+}
+
 impl Endpoint {
     /// Appends it as it is shown, without the library's formatting, which small images do without.
     pub(crate) fn put_text(&self, text: &mut String) {
         match self {
             Self::Addr(addr) => {
                 put_ip(text, addr.ip());
-                text.push(':');
+                text.push_str(":");
                 put_number(text, u32::from(addr.port()));
             }
             Self::Name { host, port } => {
                 // An address may stand in a name's place.
-                let (open, close) = match host.contains(':') {
+                let (open, close) = match host.as_bytes().contains(&b':') {
                     true => ("[", "]"),
                     false => ("", ""),
                 };
-                for part in [open, host, close, ":"] {
-                    text.push_str(part);
-                }
+                text.push_str(&joined(&[open, host, close, ":"]));
                 put_number(text, u32::from(*port));
             }
             Self::Local(name) => text.push_str(name),
@@ -67,32 +80,31 @@ pub(crate) fn put_number(text: &mut String, number: u32) {
     if number >= 10 {
         put_number(text, number / 10);
     }
-    text.push(char::from_digit(number % 10, 10).unwrap_or('0'));
+    put_digit(text, number % 10);
 }
 
 /// Without the shorter forms of version 6.
 fn put_ip(text: &mut String, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => {
-            for (place, octet) in ip.octets().into_iter().enumerate() {
-                if place > 0 {
-                    text.push('.');
-                }
+            let mut separator = "";
+            for octet in ip.octets() {
+                text.push_str(separator);
+                separator = ".";
                 put_number(text, u32::from(octet));
             }
         }
         IpAddr::V6(ip) => {
-            text.push('[');
-            for (place, group) in ip.segments().into_iter().enumerate() {
-                if place > 0 {
-                    text.push(':');
-                }
-                for shift in [12, 8, 4, 0] {
-                    let digit = u32::from(group) >> shift & 15;
-                    text.push(char::from_digit(digit, 16).unwrap_or('0'));
+            let mut separator = "[";
+            for octets in ip.octets().as_chunks::<2>().0 {
+                text.push_str(separator);
+                separator = ":";
+                for octet in octets {
+                    put_digit(text, u32::from(octet >> 4));
+                    put_digit(text, u32::from(*octet));
                 }
             }
-            text.push(']');
+            text.push_str("]");
         }
     }
 }

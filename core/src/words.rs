@@ -16,6 +16,18 @@ pub(crate) fn at(words: &str, place: usize) -> &str {
     core::str::from_utf8(word.unwrap_or_default()).unwrap_or_default()
 }
 
+/// Appends a letter.
+#[inline(never)]
+pub(crate) fn put_char(text: &mut String, c: char) {
+    text.push(c);
+}
+
+/// Appends a hexadecimal digit.
+#[inline(never)]
+pub(crate) fn put_digit(text: &mut String, digit: u32) {
+    put_char(text, char::from_digit(digit & 15, 16).unwrap_or('0'));
+}
+
 /// A copy of a text.
 #[inline(never)]
 pub(crate) fn boxed(text: &str) -> Box<str> {

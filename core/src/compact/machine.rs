@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::{Bytes, BytesMut};
@@ -181,10 +180,7 @@ impl Machine {
         };
         handshake.early = config.early_requests;
         handshake.assumed = self.assumed;
-        let mut option = |name: &str, value: &str| {
-            let option = (String::from(name), String::from(value));
-            handshake.startup_options.push(option);
-        };
+        let mut option = |name: &str, value: &str| handshake.add_startup_option(name, value);
         option(key::DRIVER_NAME, "messina");
         option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
         if let Some(name) = &config.application_name {

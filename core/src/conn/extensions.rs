@@ -134,10 +134,6 @@ impl Offer {
     pub fn parse(supported: &Supported<'_>) -> Self {
         let first = |name: &str| supported.first(name);
         let has = |name: &str| supported.contains(name);
-        let named = |key: &str, name: &str| {
-            let mut values = supported.get(key)?.iter();
-            values.find_map(|value| value.strip_prefix(name))
-        };
         let (sharding, sharding_invalid) = parse_sharding(supported);
         let port = |name: &str| first(name).and_then(nonzero);
         let (tablets_v1, tablets_v2) = (has(key::TABLETS_V1), has(key::TABLETS_V2));
@@ -150,8 +146,9 @@ impl Offer {
                 tls: port(key::SHARD_AWARE_PORT_TLS),
             },
             host_id: first(key::HOST_ID).and_then(uuid),
-            lwt_mask: named(key::LWT_MARK, LWT_MASK_NAME).and_then(number),
-            rate_limit_error: named(key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME).and_then(signed),
+            lwt_mask: named(supported, key::LWT_MARK, LWT_MASK_NAME).and_then(number),
+            rate_limit_error: named(supported, key::RATE_LIMIT_ERROR, RATE_LIMIT_CODE_NAME)
+                .and_then(signed),
             metadata_id: has(key::METADATA_ID),
             tablets_v1,
             tablets_v2,
@@ -172,6 +169,13 @@ impl Offer {
             TabletsRouting::Off
         }
     }
+}
+
+/// What stands behind a name among the values of a key.
+#[inline(never)]
+fn named<'a>(supported: &Supported<'a>, key: &str, name: &str) -> Option<&'a str> {
+    let mut values = supported.get(key)?.iter();
+    values.find_map(|value| value.strip_prefix(name))
 }
 
 /// All values valid: sharding. None there: none. Anything else: invalid as a whole.

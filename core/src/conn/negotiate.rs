@@ -81,6 +81,15 @@ impl HandshakeConfig {
     }
 }
 
+impl HandshakeConfig {
+    /// Adds a STARTUP option.
+    #[inline(never)]
+    pub fn add_startup_option(&mut self, name: &str, value: &str) {
+        let option = (String::from(name), String::from(value));
+        self.startup_options.push(option);
+    }
+}
+
 impl fmt::Debug for HandshakeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandshakeConfig")
@@ -343,6 +352,7 @@ impl Negotiation {
         Ok(None)
     }
 
+    #[inline(never)]
     fn put(
         &self,
         output: &mut BytesMut,

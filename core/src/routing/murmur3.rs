@@ -96,14 +96,17 @@ fn halves(both: u128) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 fn mix_k1(k1: u64) -> u64 {
     k1.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
 }
 
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 fn mix_k2(k2: u64) -> u64 {
     k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
 }
 
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 fn final_mix(mut word: u64) -> u64 {
     word ^= word >> 33;
     word = word.wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -35,6 +35,7 @@ impl<'a> Supported<'a> {
 
     /// Whether the node named an option, with or without value.
     #[must_use]
+    #[inline(never)]
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
