@@ -231,22 +231,21 @@ impl Plane {
     }
 
     fn take_event(&mut self, reader: &mut Reader<'_>) -> Option<Changed> {
-        let mut text = || reader.string("event").ok();
-        match text()? {
+        match text(reader)? {
             "TOPOLOGY_CHANGE" => self.read_again(),
             "STATUS_CHANGE" => {
                 self.read_again();
-                let is_up = text()? == "UP";
+                let is_up = text(reader)? == "UP";
                 let len = usize::from(reader.byte("address of node").ok()?);
                 let address = Address::new(reader.take("address of node", len).ok()?);
                 return Some(self.note_status(address, is_up));
             }
             "SCHEMA_CHANGE" => {
-                let is_dropped = text()? == "DROPPED";
-                let (target, keyspace) = (text()?, text()?);
+                let is_dropped = text(reader)? == "DROPPED";
+                let (target, keyspace) = (text(reader)?, text(reader)?);
                 let table = match target {
                     "KEYSPACE" => None,
-                    "TABLE" => Some(text()?),
+                    "TABLE" => Some(text(reader)?),
                     _ => return None,
                 };
                 self.note_schema_change(keyspace, table, is_dropped);
@@ -265,4 +264,9 @@ impl Plane {
         }
         Changed::Nothing
     }
+}
+
+#[inline(never)]
+fn text<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
+    reader.string("event").ok()
 }

@@ -27,16 +27,22 @@
 //!   [`Plane::read_again`]) is the owner's choice, since there is no clock here.
 //! - Members are numbered. A number means the same host until [`Changed::Members`] says that it is
 //!   not present any more; from the next reading on another host may have it. So links are compared
-//!   with their members after each [`Changed::Members`].
+//!   with their members after each [`Changed::Members`]. Members have no port: it is the contact
+//!   point's, or the one of its shards.
 //! - A statement was prepared: [`Plane::table`] with the names that it came with, and
 //!   [`Plane::partitioner`] for its tokens. Then [`Plane::plan`] and [`Plane::probe`] for each
-//!   request, [`Plane::learn`] for each payload.
+//!   request, [`Plane::learn`] for each payload. These three allocate nothing, but for a tablet that is new.
+//! - To be saved: [`Plane::members`], [`Plane::tables`], [`Plane::tablets`]; and put back by
+//!   [`Plane::put_member`], [`Plane::table`], [`Plane::put_kind`], [`Plane::put_tablet`].
 //!
 //! What differs from `routing`: of tablets the first 16 replicas are known, and a plan has eight
 //! targets and no continuation. Table ids are not waited for: a table that was made anew while no
-//! link told of it keeps its tablets until its id was read, and their first use corrects them. Members
-//! without tokens are told from others only where the ring is read. Members beyond the limit are left
-//! out as they come, not by distance.
+//! link told of it keeps its tablets until its id was read, and their first use corrects them. Tables
+//! are known by name and not by id, so a payload on its way while its table is made anew is stored
+//! for the new one, and corrected likewise. Members without tokens are told from others only where the
+//! ring is read. Members beyond the limit are left out as they come, not by distance. Of several rows
+//! with one host id the lowest address counts, whatever was known. The partitioner of a table is told
+//! by its name: only logs of changes have one of their own.
 
 mod answers;
 mod members;

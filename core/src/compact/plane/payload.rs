@@ -8,59 +8,58 @@ use uuid::Uuid;
 
 use super::tablets::REPLICAS_MAX;
 use crate::routing::{PayloadKind, TabletVersion};
-use crate::wire::Reader;
 
 /// Hosts and shards as the server names them. Shards that no node can have stand as `u16::MAX`.
 pub(super) type NamedReplicas = heapless::Vec<(Uuid, u16), REPLICAS_MAX>;
 
-/// A tablet as a payload describes it.
-pub(super) struct Parsed {
-    pub(super) range: (i64, i64),
-    pub(super) version: Option<TabletVersion>,
-    pub(super) replicas: NamedReplicas,
-}
+/// A range, and a version if there is one.
+pub(super) type Head = ((i64, i64), Option<TabletVersion>);
 
-/// Reads the value of a payload; nothing if it is not what its kind prescribes.
-pub(super) fn parse(kind: PayloadKind, payload: &[u8]) -> Option<Parsed> {
-    let mut reader = Reader::new(payload);
-    let first = long(&mut reader)?;
-    let last = long(&mut reader)?;
-    let mut list = Reader::new(reader.bytes("replicas").ok()??);
+/// Reads the value of a payload, its first replicas into an empty list; nothing if it is not what its
+/// kind prescribes.
+pub(super) fn parse(
+    kind: PayloadKind,
+    mut value: &[u8],
+    replicas: &mut NamedReplicas,
+) -> Option<Head> {
+    let first = long(&mut value)?;
+    let last = long(&mut value)?;
+    let (&[a, b, c, d, count @ ..], rest) = value.split_first_chunk::<8>()?;
+    let count = usize::try_from(u32::from_be_bytes(count)).ok()?;
+    let len = count.checked_mul(REPLICA_LEN)?;
+    let (list, mut rest) = rest.split_at_checked(len)?;
+    // The count stands in the list.
+    let listed = usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?;
     let version = match kind {
         PayloadKind::V1 => None,
-        PayloadKind::V2 => Some(TabletVersion::new(long(&mut reader)?.cast_unsigned())),
+        PayloadKind::V2 => Some(TabletVersion::new(long(&mut rest)?.cast_unsigned())),
     };
-    let count = usize::try_from(list.int("replica count").ok()?).ok()?;
-    let (items, rest) = list.rest().as_chunks::<REPLICA_LEN>();
-    let is_whole = rest.is_empty() && reader.rest().is_empty() && items.len() == count;
+    let is_whole = rest.is_empty() && listed.checked_sub(4) == Some(len);
     if first >= last || !is_whole || !(1..=255).contains(&count) {
         return None;
     }
-    let mut replicas = NamedReplicas::new();
-    for item in items {
-        let mut item = Reader::new(item);
-        let lengths = (item.int("").ok()?, item.int("").ok()?);
-        let host_id = item.uuid("").ok()?;
-        let shard_len = item.int("").ok()?;
-        let shard = u32::try_from(item.int("").ok()?).ok()?;
-        if (lengths, shard_len) != ((28, 16), 4) {
+    for item in list.as_chunks::<REPLICA_LEN>().0 {
+        let (lengths, item) = item.split_first_chunk::<8>()?;
+        let (host_id, item) = item.split_first_chunk::<16>()?;
+        let (shard_len, shard) = item.split_first_chunk::<4>()?;
+        let is_good = *lengths == [0, 0, 0, 28, 0, 0, 0, 16] && *shard_len == [0, 0, 0, 4];
+        let shard = u32::from_be_bytes(*shard.first_chunk()?);
+        if !is_good || i32::try_from(shard).is_err() {
             return None;
         }
         // No node has so many shards; the replica is then used without one.
         let shard = u16::try_from(shard).unwrap_or(u16::MAX);
-        let _first_ones = replicas.push((host_id, shard));
+        let _first_ones = replicas.push((Uuid::from_bytes(*host_id), shard));
     }
-    Some(Parsed {
-        range: (first, last),
-        version,
-        replicas,
-    })
+    Some(((first, last), version))
 }
 
 /// A `bigint` behind its length.
-fn long(reader: &mut Reader<'_>) -> Option<i64> {
-    let value = reader.bytes("token").ok()??;
-    Some(i64::from_be_bytes(value.try_into().ok()?))
+fn long(from: &mut &[u8]) -> Option<i64> {
+    let (len, rest) = from.split_first_chunk::<4>()?;
+    let (value, rest) = rest.split_first_chunk::<8>()?;
+    *from = rest;
+    (*len == [0, 0, 0, 8]).then(|| i64::from_be_bytes(*value))
 }
 
 /// A replica in a list: its length, host id and shard with theirs.

@@ -10,7 +10,7 @@ use super::members::{Distance, Member};
 use super::tablets::REPLICAS_MAX;
 use super::{KeyspaceKind, Plane, TableKey};
 
-use crate::rng::mix;
+use crate::rng;
 use crate::routing::{Reason, ShardIdx, Token};
 use crate::wire::{Consistency, SerialConsistency};
 
@@ -89,7 +89,8 @@ impl Plane {
     /// decides where chance does.
     pub fn plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>) -> Plan {
         let policy = &self.policy;
-        let mut located = self.locate(route);
+        let mut located = Located::default();
+        self.locate(route, &mut located);
         if located.replicas.is_empty() && route.token.is_some() {
             self.degraded.set(self.degraded.get().wrapping_add(1));
         }
@@ -131,15 +132,14 @@ impl Plane {
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
-    fn locate(&self, route: &Route) -> Located {
-        let mut located = Located::default();
+    fn locate(&self, route: &Route, located: &mut Located) {
         let (Some(table), Some(token)) = (route.table, route.token) else {
-            return located;
+            return;
         };
         let Some(tablet) = self.tablet_at(table, token) else {
             #[cfg(any(test, feature = "compact-ring"))]
-            self.locate_on_ring(table, token, &mut located);
-            return located;
+            self.locate_on_ring(table, token, located);
+            return;
         };
         let kind = self.keyspace_of(table).map(|keyspace| keyspace.kind);
         let mut is_led = tablet.has_version && kind == Some(KeyspaceKind::StrongTablets);
@@ -160,7 +160,6 @@ impl Plane {
             let drawn = mix(tablet.last.cast_unsigned());
             located.rotation = remainder(drawn, located.replicas.len());
         }
-        located
     }
 }
 
@@ -189,6 +188,7 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// How good a member is; nothing if the policy would not contact it.
+    #[inline(never)]
     fn class(&self, member: u16) -> Option<u8> {
         let is_linked = (self.load)(member, None).is_some();
         let known = self.plane.member(member)?;
@@ -197,6 +197,7 @@ impl Planning<'_> {
         Some(distance as u8 | cut)
     }
 
+    #[inline(never)]
     fn is_replica(&self, member: u16) -> bool {
         self.replicas
             .iter()
@@ -356,6 +357,12 @@ impl Draw {
 const STEPS: [usize; 8] = [
     65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579, 65_581,
 ];
+
+/// One copy of it.
+#[inline(never)]
+const fn mix(word: u64) -> u64 {
+    rng::mix(word)
+}
 
 /// The remainder of a long number by a short one, without a long division.
 #[expect(

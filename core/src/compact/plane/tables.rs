@@ -53,10 +53,7 @@ impl Plane {
     /// The number of a table that a statement uses. What is to be known of it becomes due. `None` if
     /// there are too many: the statement is used without routing, and that is counted.
     pub fn table(&mut self, keyspace: &str, name: &str) -> Option<TableKey> {
-        let owner = self
-            .keyspaces
-            .iter()
-            .position(|known| *known.name == *keyspace);
+        let owner = self.keyspace_named(keyspace);
         let is_it =
             |table: &Table| Some(usize::from(table.keyspace)) == owner && *table.name == *name;
         let known = self.tables.iter().position(is_it);
@@ -111,6 +108,12 @@ impl Plane {
         })
     }
 
+    #[inline(never)]
+    fn keyspace_named(&self, name: &str) -> Option<usize> {
+        let is_it = |keyspace: &Keyspace| *keyspace.name == *name;
+        self.keyspaces.iter().position(is_it)
+    }
+
     pub(super) fn keyspace_of(&self, table: TableKey) -> Option<&Keyspace> {
         let table = self.tables.get(usize::from(table.0))?;
         self.keyspaces.get(usize::from(table.keyspace))
@@ -119,11 +122,7 @@ impl Plane {
     /// The schema changed, as an event or an answer tells: in the whole keyspace, or only for one
     /// table of it. What is known of it is read again; tablets of what is gone are forgotten.
     pub fn note_schema_change(&mut self, keyspace: &str, table: Option<&str>, is_dropped: bool) {
-        let Some(owner) = self
-            .keyspaces
-            .iter()
-            .position(|known| *known.name == *keyspace)
-        else {
+        let Some(owner) = self.keyspace_named(keyspace) else {
             return;
         };
         if table.is_none()

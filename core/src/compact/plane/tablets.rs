@@ -314,15 +314,9 @@ impl Plane {
 
     /// Takes the payload of an answer to a statement on this table.
     pub fn learn(&mut self, table: TableKey, kind: PayloadKind, value: &[u8]) -> Learned {
-        match payload::parse(kind, value) {
-            Some(parsed) => {
-                let payload::Parsed {
-                    range,
-                    version,
-                    replicas,
-                } = parsed;
-                self.put_tablet(table, range, version, &replicas)
-            }
+        let mut replicas = payload::NamedReplicas::new();
+        match payload::parse(kind, value, &mut replicas) {
+            Some((range, version)) => self.put_tablet(table, range, version, &replicas),
             None => Learned::Refused,
         }
     }
