@@ -32,6 +32,7 @@ pub struct EmbassyConnecting<'d> {
     wish: Option<ShardWish>,
     deadline: Instant,
     /// Until it is done, `remote` is not known; with the port.
+    #[cfg(feature = "dns")]
     resolving: Option<(EmbassyResolving<'d>, u16)>,
     remote: Remote,
     socket: Option<PooledSocket<'d>>,
@@ -45,7 +46,6 @@ impl<'d> EmbassyConnecting<'d> {
         watch: Option<Watch>,
         wish: Option<ShardWish>,
         deadline: Instant,
-        resolving: Option<(EmbassyResolving<'d>, u16)>,
         remote: Remote,
     ) -> Self {
         Self {
@@ -53,7 +53,8 @@ impl<'d> EmbassyConnecting<'d> {
             watch,
             wish,
             deadline,
-            resolving,
+            #[cfg(feature = "dns")]
+            resolving: None,
             remote,
             socket: None,
             reset_until: Instant::now() + LOOK_EVERY,
@@ -61,7 +62,15 @@ impl<'d> EmbassyConnecting<'d> {
         }
     }
 
+    /// Looks the name up first.
+    #[cfg(feature = "dns")]
+    pub(crate) fn after(mut self, resolving: EmbassyResolving<'d>, port: u16) -> Self {
+        self.resolving = Some((resolving, port));
+        self
+    }
+
     fn poll_steps(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        #[cfg(feature = "dns")]
         if let Some((resolving, port)) = &mut self.resolving {
             let address = ready!(resolving.poll_addr(cx))?;
             self.remote = Remote::at(address, *port);
@@ -170,6 +179,7 @@ impl<'d> EmbassyResolving<'d> {
     }
 
     /// One of the addresses, another at each call.
+    #[cfg(feature = "dns")]
     fn poll_addr(&mut self, cx: &mut Context<'_>) -> Poll<Result<IpAddress, LinkError>> {
         if let LookUp::Known(address) = self.state {
             return Poll::Ready(Ok(address));

@@ -151,15 +151,16 @@ impl<'d> Transport for EmbassyTransport<'d> {
             Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
             _ => None,
         };
-        let (resolving, remote) = match target.endpoint {
-            Endpoint::Addr(remote) => (None, Remote::new(remote)),
+        let to = |remote| EmbassyConnecting::new(self.network, self.watch, wish, deadline, remote);
+        match target.endpoint {
+            Endpoint::Addr(remote) => to(Remote::new(remote)),
+            #[cfg(feature = "dns")]
             Endpoint::Name { host, port } => {
-                (Some((self.look_up(&host, deadline), port)), Remote::NOBODY)
+                to(Remote::NOBODY).after(self.look_up(&host, deadline), port)
             }
             // Unix sockets and relays do not exist here.
-            _ => (None, Remote::NOBODY),
-        };
-        EmbassyConnecting::new(self.network, self.watch, wish, deadline, resolving, remote)
+            _ => to(Remote::NOBODY),
+        }
     }
 
     fn steering(&self) -> SteeringKind {

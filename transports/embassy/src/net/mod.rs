@@ -98,6 +98,7 @@ impl<'d, const N: usize> SocketPool<'d, N> {
         Self(Sockets {
             stack,
             steering: Cell::default(),
+            #[cfg(feature = "dns")]
             turn: Cell::new(0),
             slots,
         })
@@ -128,6 +129,7 @@ struct Sockets<'d, S: ?Sized> {
     stack: Stack<'d>,
     steering: Cell<SteeringCounts>,
     /// Whose turn it is of the addresses of a name.
+    #[cfg(feature = "dns")]
     turn: Cell<u8>,
     slots: S,
 }
@@ -274,6 +276,7 @@ impl<'d> Network<'d> {
     }
 
     /// One of the addresses of a name, another at each call.
+    #[cfg(feature = "dns")]
     pub(crate) fn turn_of(self, addrs: &Addrs) -> Option<IpAddress> {
         let turn = self.0.turn.get();
         self.0.turn.set(turn.wrapping_add(1));
