@@ -8,7 +8,12 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 /// Flash and RAM that each image must fit, in KiB.
-const IMAGES: [(&str, u32, u32); 3] = [("base", 128, 64), ("card", 384, 128), ("fw", 512, 192)];
+const IMAGES: [(&str, u32, u32); 4] = [
+    ("base", 128, 64),
+    ("card", 384, 128),
+    ("fw", 512, 192),
+    ("gateway", 384, 128),
+];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -1,8 +1,9 @@
 //! messina on a small machine: a Cortex-M with embassy-executor and embassy-net, run in QEMU.
 //!
-//! Three images are made of this library. `base` gets an address and echoes bytes: the network
+//! Four images are made of this library. `base` gets an address and echoes bytes: the network
 //! without CQL. `card` adds the driver with prepared writes and reads and is what the size card
-//! counts. `fw` can do everything that README.md lists. A run does what its command line says,
+//! counts. `fw` can do everything that README.md lists. `gateway` stores and
+//! forwards over resets. A run does what its command line says,
 //! prints `key value` lines and ends with exit code 0 (line `done ok`) or 1 (line `failed ..`).
 #![no_std]
 
@@ -14,6 +15,9 @@ pub mod console;
 pub mod echo;
 pub mod parameters;
 pub mod report;
+
+#[cfg(feature = "gateway")]
+pub mod forward;
 
 #[cfg(feature = "driver")]
 mod driver;

@@ -34,7 +34,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// What `--only` takes.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ["card"]
+    ["card", "gateway"]
         .into_iter()
         .chain(SCENARIOS.iter().map(|(name, _)| *name))
 }
@@ -42,7 +42,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&[MANIFEST])?;
     images::lint(context, CORTEX_M4F)?;
-    let Some(images) = Images::build(context, CORTEX_M4F, &["base", "card", "fw"])? else {
+    let Some(images) = Images::build(context, CORTEX_M4F, &["base", "card", "fw", "gateway"])?
+    else {
         return Ok(());
     };
     if !system::need(context, system::QEMU_ARM, "firmware in QEMU")? {
@@ -68,6 +69,14 @@ pub(crate) fn run(context: &Context) -> Outcome {
         {
             scenario(context, &firmware, &mut figures)?;
         }
+    }
+    if context
+        .options
+        .scenario
+        .as_deref()
+        .is_none_or(|only| only == "gateway")
+    {
+        scenarios::gateway(context, &images.path("gateway"), &mut figures)?;
     }
     figures.judge(context)
 }

@@ -7,6 +7,7 @@
 pub mod executor;
 pub mod heap;
 pub mod interrupts;
+pub mod kept;
 pub mod lan9118;
 pub mod memory;
 pub mod mmio;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::{fs, process};
+use std::{fs, process, thread};
 
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
@@ -59,7 +59,7 @@ impl<'a> Emulation<'a> {
     }
 
     /// Runs to the end. Lines `event WORDS` are answered when `happen` has done what they say; those about
-    /// the cable are done here.
+    /// the cable and resets are done here. Nobody answers after a reset.
     pub(super) fn run(
         mut self,
         context: &Context,
@@ -97,6 +97,17 @@ impl<'a> Emulation<'a> {
             let Some(event) = line.strip_prefix("event ") else {
                 return Ok(None);
             };
+            if let Some(after) = event.strip_prefix("reset_after ") {
+                let after = after
+                    .trim()
+                    .parse()
+                    .map_err(|_| Failure::new(format!("`{event}` names no time")))?;
+                thread::sleep(Duration::from_millis(after));
+                monitor.set_link("on")?;
+                monitor.command("system_reset")?;
+                // The boot that would read an answer is over.
+                return Ok(None);
+            }
             match event {
                 "cable_off" => monitor.set_link("off")?,
                 "cable_on" => monitor.set_link("on")?,
@@ -130,10 +141,14 @@ impl MonitorPath {
 
     /// Pulls the cable or puts it back in.
     fn set_link(&self, state: &str) -> Outcome {
+        self.command(&format!("set_link lan9118.0 {state}"))
+    }
+
+    fn command(&self, command: &str) -> Outcome {
         let mut monitor = UnixStream::connect(&self.0)?;
         monitor.set_read_timeout(Some(Duration::from_secs(5)))?;
         read_prompt(&mut monitor)?;
-        writeln!(monitor, "set_link lan9118.0 {state}")?;
+        writeln!(monitor, "{command}")?;
         read_prompt(&mut monitor)
     }
 }

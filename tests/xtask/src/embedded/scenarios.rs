@@ -252,6 +252,24 @@ pub(super) fn cable(context: &Context, image: &Path, figures: &mut Figures) -> O
     Ok(())
 }
 
+/// Store and forward: the board is reset at moments of chance, and the cable pulled in between; in the end the table
+/// is compared with what was measured.
+pub(super) fn gateway(context: &Context, image: &Path, figures: &mut Figures) -> Outcome {
+    let (printed, _cluster) = on_three(context, Emulation::new(image, Vec::new()))?;
+    let boots = printed.number("boots")?;
+    if boots < 8 {
+        return Err(Failure::new(format!("the board was booted {boots} times")));
+    }
+    if printed.number("rows")? < printed.number("kept")? {
+        return Err(Failure::new("fewer rows than readings that were kept"));
+    }
+    let missing = printed.number("missing")?;
+    figures.exact("gateway_missing_readings", missing, Bar::AtMost(0));
+    let flash = printed.number("flash_bytes")?;
+    figures.exact("gateway_flash_bytes", flash, Bar::LowerIsBetter);
+    Ok(())
+}
+
 /// Bytes of one request and of its answer, as the cluster counted them.
 struct Sizes {
     request: u64,
