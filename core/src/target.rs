@@ -50,7 +50,7 @@ impl Endpoint {
         match self {
             Self::Addr(addr) => {
                 put_ip(text, addr.ip());
-                text.push_str(":");
+                text.push(':');
                 put_number(text, u32::from(addr.port()));
             }
             Self::Name { host, port } => {
@@ -104,7 +104,7 @@ fn put_ip(text: &mut String, ip: IpAddr) {
                     put_digit(text, u32::from(*octet));
                 }
             }
-            text.push_str("]");
+            text.push(']');
         }
     }
 }
