@@ -349,30 +349,34 @@ fn closing_delivers_what_was_written_and_ends_reads() {
     });
 }
 
+/// embassy-net's own write and flush report success in both.
 #[test]
-fn closing_over_a_cut_cable_is_never_called_done() {
+fn closing_over_a_cut_cable_ends_as_a_failure() {
     on_cable(async |rig| {
         let (transport, pool) = transport(rig.near, with_liveness(5_000, 20_000));
         let (mut link, _far) = pair(rig, &transport).await;
         rig.cable.cut(true);
-        // embassy-net's own write and flush both report success here.
         write_all(&mut link, b"lost").await.unwrap();
-        let mut timer = transport.timer();
-        timer.arm(Some(
-            transport
-                .clock()
-                .now()
-                .saturating_add(Duration::from_millis(300)),
-        ));
-        let gave_up = poll_fn(|cx| {
-            if link.poll_close(cx).is_ready() {
-                return Poll::Ready(false);
-            }
-            timer.poll_fired(cx).map(|()| true)
-        });
-        assert!(gave_up.await, "an unacknowledged close was called done");
+        let begin = transport.clock().now();
+        assert_eq!(close(&mut link).await, Err(LinkError::TIMED_OUT));
+        let took = elapsed(begin, &transport);
+        let bounds = Duration::from_secs(3)..Duration::from_secs(8);
+        assert!(bounds.contains(&took), "{took:?}");
+        assert_eq!(close(&mut link).await, Err(LinkError::TIMED_OUT), "sticky");
         drop(link);
         assert_eq!(pool.free(), 2);
+    });
+}
+
+#[test]
+fn closing_while_the_peer_resets_is_no_success() {
+    on_cable(async |rig| {
+        let (transport, _) = transport(rig.near, Options::default());
+        let (mut link, mut far) = pair(rig, &transport).await;
+        write_all(&mut link, b"lost").await.unwrap();
+        far.abort();
+        let (closed, _) = join(close(&mut link), far.flush()).await;
+        assert_eq!(closed, Err(LinkError::new(LinkErrorKind::Reset)));
     });
 }
 
