@@ -87,6 +87,7 @@ impl Sink for Script {
 }
 
 struct Rig {
+    chip: Chip,
     inbox: &'static Inbox<64>,
     time: Jumping,
     gateway: Gateway<'static, Flash, Uncaching, Jumping, 64>,
@@ -111,6 +112,7 @@ impl Rig {
         options.rate = rate;
         let gateway = Gateway::new(&*inbox, block_on(open).unwrap(), time.clone(), options);
         Self {
+            chip,
             inbox,
             time,
             gateway,
@@ -279,4 +281,17 @@ fn what_is_measured_while_the_time_is_asked_for_is_safe_at_once() {
     block_on(rig.gateway.run(&mut script)).unwrap();
     assert!(rig.inbox.is_empty());
     assert_eq!(rig.gateway.store().len(), 3);
+}
+
+#[test]
+fn a_reading_stays_in_the_inbox_while_the_flash_fails() {
+    let mut rig = Rig::new(fast());
+    rig.take(0..2);
+    rig.chip.set_failing(true);
+    let mut script = Script::default();
+    block_on(rig.gateway.run(&mut script)).unwrap_err();
+    assert_eq!(rig.inbox.len(), 2);
+    rig.chip.set_failing(false);
+    rig.drain(&mut script);
+    assert_eq!(script.written, [0, 1]);
 }

@@ -73,7 +73,7 @@ fn cut_everywhere(plot: Plot, step: usize) -> u32 {
 
 #[test]
 fn without_a_cut_every_reading_is_a_row() {
-    for link in [Link::Up, Link::Down, Link::Flaky] {
+    for link in [Link::Up, Link::Down, Link::Flaky, Link::Silent] {
         let played = Scene::play(1, move |scene| async move {
             let clock_after = Some(Duration::ZERO);
             let chip = used_chip(&scene).await;
@@ -101,6 +101,15 @@ fn cut_while_the_link_goes_down_and_up() {
         clock_after: Some(Duration::ZERO),
     };
     assert!(cut_everywhere(plot, 5) > 0, "some are sent twice");
+}
+
+#[test]
+fn cut_while_nobody_answers() {
+    let plot = Plot {
+        link: Link::Silent,
+        clock_after: Some(Duration::ZERO),
+    };
+    assert!(cut_everywhere(plot, 7) > 0, "some are sent twice");
 }
 
 #[test]

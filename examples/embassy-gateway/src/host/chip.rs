@@ -24,6 +24,7 @@ struct Inner {
     operations: u64,
     cut: Option<Cut>,
     is_off: bool,
+    fails: bool,
     power_cycle: u64,
     watchers: Vec<Waker>,
     stats: ChipStats,
@@ -69,7 +70,7 @@ impl Tear {
     pub const EACH: [Self; 4] = [Self::Nothing, Self::Half, Self::Bits, Self::All];
 }
 
-/// Bounds or alignment.
+/// Bounds, alignment, or a chip that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChipError;
 
@@ -87,6 +88,7 @@ impl Chip {
             operations: 0,
             cut: None,
             is_off: false,
+            fails: false,
             power_cycle: 0,
             watchers: Vec::new(),
             stats: ChipStats::default(),
@@ -116,6 +118,11 @@ impl Chip {
             chip: self.clone(),
             power_cycle: inner.power_cycle,
         }
+    }
+
+    /// From now on writes and erasures fail, or do not.
+    pub fn set_failing(&self, fails: bool) {
+        self.inner.borrow_mut().fails = fails;
     }
 
     /// The power goes between two operations.
@@ -172,7 +179,7 @@ impl Flash {
     ) -> Result<(), ChipError> {
         let is_done = {
             let mut inner = self.chip.inner.borrow_mut();
-            if area.end > inner.bytes.len() {
+            if area.end > inner.bytes.len() || inner.fails {
                 return Err(ChipError);
             }
             if inner.is_off || inner.power_cycle != self.power_cycle {

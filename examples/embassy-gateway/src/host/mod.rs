@@ -6,7 +6,9 @@
 mod chip;
 mod model;
 mod scene;
+mod time;
 
 pub use chip::{Chip, ChipError, ChipStats, Cut, Flash, Tear};
 pub use model::{Fate, Model, Taken};
-pub use scene::{Board, Cycle, Link, Scene, SimTime};
+pub use scene::{Board, Cycle, Link, Scene};
+pub use time::SimTime;

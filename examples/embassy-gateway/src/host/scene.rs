@@ -4,8 +4,6 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use core::cell::{Cell, RefCell};
-use core::convert::Infallible;
-use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
@@ -17,16 +15,16 @@ use messina_core::config::Config;
 use messina_core::drive::{Driver, Session, Timer, Transport, start};
 use messina_core::error::Error;
 use messina_core::target::Endpoint;
-use messina_core::time::{Instant, UnixMicros};
+use messina_core::time::Instant;
 use messina_sim::link::{Executor, Faults, RunError, SimTransport, Spawner, World};
 use messina_sim::node::Options;
-use rand_core::TryRng;
 use sequential_storage::cache::page_pointers::ArrayPagePointers;
 use sequential_storage::cache::page_states::ArrayPageStates;
 use sequential_storage::cache::{Cache, Uncached};
 
 use super::chip::{Chip, Cut};
 use super::model::{Fate, Model, Taken};
+use super::time::{Seed, SimTime};
 use crate::flash::{FlashCounters, FlashStore, StoreLimits};
 use crate::gateway::{Gateway, GatewayCounters, GatewayOptions};
 use crate::inbox::{DropPolicy, Inbox};
@@ -53,6 +51,8 @@ pub enum Link {
     Down,
     /// Connections break often, before or after the cluster has done what it was asked.
     Flaky,
+    /// Nobody answers, neither to requests nor to connects.
+    Silent,
 }
 
 /// One board between power-on and power-off.
@@ -117,6 +117,7 @@ impl Scene {
             Link::Up => {}
             Link::Down => (faults.reset, faults.refuse) = (1000, 1000),
             Link::Flaky => faults.reset = 250,
+            Link::Silent => (faults.no_answer, faults.blackhole) = (1000, 1000),
         }
         self.world.set_faults(faults);
     }
@@ -389,76 +390,6 @@ async fn drive(mut driver: Driver<SimTransport>, spawner: Spawner) {
         }
     })
     .await;
-}
-
-/// The time of a board: it counts from its boot, and learns the time of day later.
-#[derive(Clone)]
-pub struct SimTime {
-    world: World,
-    booted_at: u64,
-    clock_at: Option<u64>,
-}
-
-impl SimTime {
-    fn new(world: &World, clock_after: Option<Duration>) -> Self {
-        let booted_at = world.now();
-        let after = clock_after.map(|after| u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
-        Self {
-            world: world.clone(),
-            booted_at,
-            clock_at: after.map(|after| booted_at.saturating_add(after)),
-        }
-    }
-}
-
-impl fmt::Debug for SimTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimTime").field("now", &self.now()).finish()
-    }
-}
-
-impl Time for SimTime {
-    fn now(&self) -> Instant {
-        Instant::from_micros(self.world.now() - self.booted_at)
-    }
-
-    fn wall_clock(&self) -> Option<UnixMicros> {
-        let now = self.world.now();
-        let is_known = self.clock_at.is_some_and(|at| at <= now);
-        is_known.then(|| UnixMicros(i64::try_from(now).unwrap_or(i64::MAX)))
-    }
-
-    async fn sleep_until(&mut self, at: Instant) {
-        let mut timer = SimTransport::new(&self.world).timer();
-        let at = at.as_micros().saturating_add(self.booted_at);
-        timer.arm(Some(Instant::from_micros(at)));
-        poll_fn(|cx| timer.poll_fired(cx)).await;
-    }
-}
-
-/// Hands a seed to the driver.
-struct Seed(u64);
-
-impl TryRng for Seed {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.try_next_u64().map(|word| (word >> 32) as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        Ok(word ^ (word >> 27))
-    }
-
-    fn try_fill_bytes(&mut self, into: &mut [u8]) -> Result<(), Infallible> {
-        for chunk in into.chunks_mut(8) {
-            let word = self.try_next_u64()?.to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-        Ok(())
-    }
 }
 
 /// Readings that wait in RAM at most.
