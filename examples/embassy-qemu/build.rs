@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 /// Flash and RAM that each image must fit, in KiB.
-const IMAGES: [(&str, u32, u32); 4] = [
+const IMAGES: [(&str, u32, u32); 5] = [
     ("base", 128, 64),
-    ("card", 384, 128),
-    ("fw", 512, 192),
+    ("card", 192, 64),
+    ("fw", 256, 96),
     ("gateway", 384, 128),
+    ("tls", 512, 192),
 ];
 
 fn main() {

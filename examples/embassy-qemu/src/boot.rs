@@ -1,6 +1,7 @@
 //! From reset to a running network, the same in every image.
 
 use core::panic::PanicInfo;
+use core::pin::{Pin, pin};
 
 use embassy_executor::{SpawnError, SpawnToken, Spawner};
 use embassy_net::{Ipv4Address, Ipv4Cidr, Runner, Stack, StackResources, StaticConfigV4};
@@ -20,6 +21,7 @@ static TX_FRAME: ConstStaticCell<FrameBuffer> = ConstStaticCell::new([0; size_of
 static RESOURCES: ConstStaticCell<StackResources<SOCKETS>> =
     ConstStaticCell::new(StackResources::new());
 static PARAMETERS: StaticCell<Parameters> = StaticCell::new();
+static LINE: ConstStaticCell<[u8; 256]> = ConstStaticCell::new([0; 256]);
 
 /// What an application finds.
 #[derive(Clone, Copy)]
@@ -62,8 +64,7 @@ pub fn start<S>(
 
 #[inline(never)]
 fn read_parameters(parameters: &mut Parameters) {
-    let mut line = [0; 256];
-    if let Err(word) = parameters.read(semihosting::command_line(&mut line)) {
+    if let Err(word) = parameters.read(semihosting::command_line(LINE.take())) {
         fail(word);
     }
 }
@@ -107,9 +108,12 @@ async fn network(mut runner: Runner<'static, Lan9118>) -> ! {
 
 /// Waits for an address, runs `work` within the limit of the command line, prints what it took and
 /// ends the emulator.
-pub async fn finish(board: Board, work: impl Future<Output = Result<(), &'static str>>) -> ! {
+pub async fn finish(
+    board: Board,
+    work: Pin<&mut impl Future<Output = Result<(), &'static str>>>,
+) -> ! {
     let limit = Duration::from_secs(u64::from(board.parameters.limit_s));
-    let all = async {
+    let all = pin!(async {
         board.stack.wait_config_up().await;
         let config = board
             .stack
@@ -118,7 +122,7 @@ pub async fn finish(board: Board, work: impl Future<Output = Result<(), &'static
         println!("address {}", config.address);
         println!("address_us {}", Instant::now().as_micros());
         work.await
-    };
+    });
     match with_timeout(limit, all).await {
         Ok(Ok(())) => {}
         Ok(Err(reason)) => fail(reason),

@@ -31,6 +31,8 @@ pub struct Parameters {
     /// `seed=N`: seed of the network stack and the driver, for runs that repeat. The host's entropy
     /// otherwise.
     pub seed: Option<u64>,
+    /// `ca=FILE`: a file of the host with the authority's certificate, in DER.
+    pub ca: &'static str,
     /// `machine=`: which of the emulated machines this is; they differ in the chip's address.
     pub machine: Machine,
 }
@@ -56,6 +58,8 @@ pub enum Mode {
     Cost,
     /// Load while the cable is pulled.
     Cable,
+    /// A session that must not come about, because the nodes' certificates are not trusted.
+    Refused,
 }
 
 /// See [`Parameters::machine`].
@@ -93,6 +97,7 @@ impl Default for Parameters {
             answer: 64,
             limit_s: 30,
             seed: None,
+            ca: "",
             machine: Machine::An386,
         }
     }
@@ -102,7 +107,7 @@ impl Parameters {
     /// Takes over `key=value` words. The word that has no `=` is the program's name.
     ///
     /// Returns the offending word when a key is unknown or a value makes no sense.
-    pub fn read<'a>(&mut self, line: &'a str) -> Result<(), &'a str> {
+    pub fn read(&mut self, line: &'static str) -> Result<(), &'static str> {
         for word in line.split([' ', ',']).filter(|word| !word.is_empty()) {
             if let Some((key, value)) = word.split_once('=') {
                 self.set(key, value).ok_or(word)?;
@@ -111,11 +116,12 @@ impl Parameters {
         Ok(())
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+    fn set(&mut self, key: &str, value: &'static str) -> Option<()> {
         match (key, value) {
             ("mode", _) => self.mode = mode(value)?,
             ("ip", "dhcp") => self.dhcp = true,
             ("ip", "static") => self.dhcp = false,
+            ("ca", _) => self.ca = value,
             ("machine", "an385") => self.machine = Machine::An385,
             ("machine", "an386") => self.machine = Machine::An386,
             ("machine", "an500") => self.machine = Machine::An500,
@@ -145,6 +151,7 @@ fn mode(word: &str) -> Option<Mode> {
         "pipeline" => Mode::Pipeline,
         "cost" => Mode::Cost,
         "cable" => Mode::Cable,
+        "refused" => Mode::Refused,
         _ => return None,
     })
 }

@@ -4,8 +4,10 @@
 mod cluster;
 mod echo_server;
 mod emulator;
+mod encrypted;
 mod figures;
 mod images;
+mod processors;
 mod scenarios;
 
 use std::path::Path;
@@ -34,7 +36,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// What `--only` takes.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ["card", "gateway"]
+    ["card", "gateway", "processors", "tls"]
         .into_iter()
         .chain(SCENARIOS.iter().map(|(name, _)| *name))
 }
@@ -52,33 +54,34 @@ pub(crate) fn run(context: &Context) -> Outcome {
     Cluster::build(context)?;
     let mut figures = Figures::default();
     let [base, card, firmware] = ["base", "card", "fw"].map(|name| images.path(name));
-    if context
-        .options
-        .scenario
-        .as_deref()
-        .is_none_or(|only| only == "card")
-    {
+    if is_wanted(context, "card") {
         size_card(context, &base, &card, &mut figures)?;
     }
     for (name, scenario) in SCENARIOS {
-        if context
-            .options
-            .scenario
-            .as_deref()
-            .is_none_or(|only| only == *name)
-        {
+        if is_wanted(context, name) {
             scenario(context, &firmware, &mut figures)?;
         }
     }
-    if context
-        .options
-        .scenario
-        .as_deref()
-        .is_none_or(|only| only == "gateway")
-    {
+    if is_wanted(context, "gateway") {
         scenarios::gateway(context, &images.path("gateway"), &mut figures)?;
     }
+    if is_wanted(context, "processors") {
+        processors::run(context, &images, &mut figures)?;
+    }
+    if is_wanted(context, "tls") {
+        let Some(images) = Images::build_tls(context, CORTEX_M4F)? else {
+            return Ok(());
+        };
+        let plain = Emulation::new(&card, ["mode=boot".to_owned()]).run_alone(context)?;
+        let plain = plain.number("flash_bytes")?;
+        encrypted::run(context, &images.path("tls"), plain, &mut figures)?;
+    }
     figures.judge(context)
+}
+
+fn is_wanted(context: &Context, name: &str) -> bool {
+    let only = context.options.scenario.as_deref();
+    only.is_none_or(|only| only == name)
 }
 
 /// What `cargo run` in the firmware's folder does: the sensors, unless the words say otherwise, against a simulated

@@ -3,6 +3,7 @@
 #![no_main]
 
 use core::mem::MaybeUninit;
+use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::echo;
@@ -19,12 +20,12 @@ fn main() -> ! {
 
 #[embassy_executor::task]
 async fn application(board: Board) {
-    let work = async {
+    let work = pin!(async {
         match board.parameters.mode {
             Mode::Boot => Ok(()),
             Mode::Echo => echo::run(board).await,
             _ => Err("this image has no such mode"),
         }
-    };
+    });
     boot::finish(board, work).await
 }

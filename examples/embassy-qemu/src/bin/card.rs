@@ -4,6 +4,7 @@
 #![no_main]
 
 use core::mem::MaybeUninit;
+use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
@@ -12,7 +13,7 @@ use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
 const CONNECTIONS: usize = 2;
-const HEAP_BYTES: usize = 48 * 1024;
+const HEAP_BYTES: usize = 26 * 1024;
 
 static HEAP: ConstStaticCell<[MaybeUninit<u8>; HEAP_BYTES]> =
     ConstStaticCell::new([MaybeUninit::uninit(); HEAP_BYTES]);
@@ -27,7 +28,7 @@ fn main() -> ! {
 
 #[embassy_executor::task]
 async fn application(board: Board) {
-    let work = async {
+    let work = pin!(async {
         match board.parameters.mode {
             Mode::Boot => Ok(()),
             Mode::Echo => echo::run(board).await,
@@ -40,6 +41,6 @@ async fn application(board: Board) {
             }
             _ => Err("this image has no such mode"),
         }
-    };
+    });
     boot::finish(board, work).await
 }

@@ -3,6 +3,7 @@
 #![no_main]
 
 use core::mem::MaybeUninit;
+use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
@@ -13,7 +14,7 @@ use static_cell::{ConstStaticCell, StaticCell};
 
 /// One for each node of the scenarios.
 const CONNECTIONS: usize = 3;
-const HEAP_BYTES: usize = 64 * 1024;
+const HEAP_BYTES: usize = 32 * 1024;
 
 static HEAP: ConstStaticCell<[MaybeUninit<u8>; HEAP_BYTES]> =
     ConstStaticCell::new([MaybeUninit::uninit(); HEAP_BYTES]);
@@ -28,7 +29,8 @@ fn main() -> ! {
 
 #[embassy_executor::task]
 async fn application(board: Board) {
-    boot::finish(board, run(board)).await
+    let work = pin!(run(board));
+    boot::finish(board, work).await
 }
 
 async fn run(board: Board) -> Result<(), &'static str> {
@@ -41,6 +43,7 @@ async fn run(board: Board) -> Result<(), &'static str> {
     let plant = Plant::new(board, pool)?;
     let outcome = match board.parameters.mode {
         Mode::Boot | Mode::Echo => Ok(()),
+        Mode::Refused => Err(Failure::Found("the image `tls` has this mode")),
         Mode::Readings => readings::run(plant).await,
         Mode::Sensors => sensors::run(plant).await,
         Mode::Soak => soak::run(plant).await,

@@ -3,6 +3,7 @@
 #![no_main]
 
 use core::mem::MaybeUninit;
+use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::forward;
@@ -25,9 +26,9 @@ fn main() -> ! {
 
 #[embassy_executor::task]
 async fn application(board: Board) {
-    let work = async {
+    let work = pin!(async {
         let pool = POOL.init_with(|| SocketPool::new(board.stack, BUFFERS.take()));
         forward::run(board, pool).await
-    };
+    });
     boot::finish(board, work).await
 }

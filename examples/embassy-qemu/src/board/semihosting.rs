@@ -3,8 +3,6 @@
 //! Semihosting calls are breakpoints that the emulator (or a debug probe) answers. A product gets
 //! entropy from its random number generator.
 
-use core::mem::MaybeUninit;
-
 use cortex_m_semihosting::{debug, nr, syscall};
 
 /// Ends the emulator: exit code 0 when all went well, 1 otherwise.
@@ -45,23 +43,36 @@ pub fn command_line(buffer: &mut [u8]) -> &str {
 
 /// Eight bytes of the host's own generator, where the host has such a file.
 pub fn entropy() -> Option<u64> {
-    const PATH: &[u8; 13] = b"/dev/urandom\0";
+    let mut bytes = [0; 8];
+    let len = read_file("/dev/urandom", &mut bytes)?;
+    (len == bytes.len()).then_some(u64::from_le_bytes(bytes))
+}
+
+/// Reads a file of the host from its beginning, as much as there is room for, and tells how much
+/// that was. A product has such things in flash.
+pub fn read_file(path: &str, into: &mut [u8]) -> Option<usize> {
+    let mut name = [0; 128];
+    // One byte is left for the zero at the end.
+    name.get_mut(..path.len())?.copy_from_slice(path.as_bytes());
+    if *name.last()? != 0 {
+        return None;
+    }
     // SAFETY: path, mode and length without the terminator, as the call wants them.
     let file = unsafe {
         syscall(
             nr::OPEN,
-            &[PATH.as_ptr().addr(), nr::open::R_BINARY, PATH.len() - 1],
+            &[name.as_ptr().addr(), nr::open::R_BINARY, path.len()],
         )
     };
     if file == usize::MAX {
         return None;
     }
-    let mut bytes = MaybeUninit::<[u8; 8]>::zeroed();
-    // SAFETY: handle, buffer and its length; the host writes at most 8 bytes to it.
-    let missing = unsafe { syscall(nr::READ, &[file, bytes.as_mut_ptr().addr(), 8]) };
+    let room = into.len();
+    // SAFETY: handle, buffer and its length; the host writes at most `room` bytes to it.
+    let missing = unsafe { syscall(nr::READ, &[file, into.as_mut_ptr().addr(), room]) };
     // SAFETY: the handle is ours and used no more.
     unsafe { syscall(nr::CLOSE, &[file]) };
-    // SAFETY: initialised by `zeroed`, and any bytes make an array of bytes.
-    let bytes = unsafe { bytes.as_ptr().read_volatile() };
-    (missing == 0).then_some(u64::from_le_bytes(bytes))
+    // The host wrote behind the compiler's back, which must not keep older contents.
+    core::hint::black_box(into);
+    room.checked_sub(missing)
 }

@@ -6,7 +6,9 @@ use core::time::Duration as CoreDuration;
 
 use embassy_futures::join::{join, join_array};
 use embassy_time::{Duration, Instant, Timer};
-use messina_core::drive::Session;
+use messina_core::compact::Session;
+use messina_core::config::Config;
+use messina_core::drive::Transport;
 use messina_core::error::{Error, ErrorKind, LinkErrorKind, TimeoutKind};
 
 use super::plant::{Readings, make_table};
@@ -36,11 +38,10 @@ struct Tally {
 }
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
-    let mut config = plant.config();
-    config.timeouts.request = CoreDuration::from_secs(2);
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
+    let set_deadline = |config: &mut Config| config.timeouts.request = CoreDuration::from_secs(2);
     plant
-        .run(config, async |session| {
+        .run(set_deadline, async |session| {
             make_table(session, plant.board.parameters.nodes).await?;
             let readings = Readings::prepare(session).await?;
             let tally = Tally::default();

@@ -1,6 +1,7 @@
 //! `mode=page`: one page of 1 MiB through a window of 2 KiB: all rows right, and the heap as it was.
 
-use messina_core::drive::{Session, Statement};
+use messina_core::compact::{Options, Session};
+use messina_core::drive::Transport;
 
 use super::plant::make_table;
 use super::{Failure, Plant};
@@ -14,11 +15,12 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS plant.archive (day int, number i
 const BLOCK_BYTES: usize = 240;
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
     plant
-        .run(plant.config(), async |session| {
-            work(session, plant.board.parameters).await
-        })
+        .run(
+            |_| (),
+            async |session| work(session, plant.board.parameters).await,
+        )
         .await
 }
 
@@ -36,17 +38,19 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
             .await?;
     }
     let select = "SELECT number, block FROM plant.archive WHERE day = 1";
-    let select = session
-        .prepare(Statement::new(select).with_page_size(count as i32))
-        .await?;
+    let whole = Options::new().with_page_size(count as i32);
+    let select = session.prepare(select).await?.with(whole);
     heap::restart_peak();
     let before = heap::usage().live_bytes;
-    let page = session.execute(&select, ()).await?;
+    let mut page = session.stream(&select, ());
     let mut expected = 0;
-    for row in page.rows::<(i32, &[u8])>()? {
-        let (number, found) = row?;
+    while let Some(row) = page.next_raw().await {
+        let row = row?;
+        let mut cells = row.cells();
         fill(&mut block, expected);
-        if number != expected as i32 || *found != block {
+        let number = cells.next().flatten();
+        let found = cells.next().flatten();
+        if number != Some(&expected.to_be_bytes()[..]) || found != Some(&block[..]) {
             return Err(Failure::Found("a row came back changed"));
         }
         expected += 1;

@@ -4,7 +4,8 @@ use core::cell::Cell;
 
 use embassy_futures::join::join_array;
 use embassy_time::Instant;
-use messina_core::drive::Session;
+use messina_core::compact::Session;
+use messina_core::drive::Transport;
 
 use super::plant::{Readings, make_table};
 use super::{Failure, Plant};
@@ -16,24 +17,27 @@ use crate::println;
 const DEPTH: usize = 8;
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
     let parameters = plant.board.parameters;
     let count = parameters.count;
     plant
-        .run(plant.config(), async |session| {
-            make_table(session, parameters.nodes).await?;
-            let readings = Readings::prepare(session).await?;
-            write(&readings, session, 200).await?;
-            ask("stats pipeline_begin").await;
-            let (calls, begin, busy) = (heap::usage().calls, Instant::now(), busy_ticks());
-            write(&readings, session, count).await?;
-            let busy = busy_ticks().wrapping_sub(busy);
-            println!("pipeline_us {}", begin.elapsed().as_micros());
-            println!("pipeline_busy_ticks {busy}");
-            println!("pipeline_heap_calls {}", heap::usage().calls - calls);
-            ask("stats pipeline_end").await;
-            Ok(())
-        })
+        .run(
+            |_| (),
+            async |session| {
+                make_table(session, parameters.nodes).await?;
+                let readings = Readings::prepare(session).await?;
+                write(&readings, session, 200).await?;
+                ask("stats pipeline_begin").await;
+                let (calls, begin, busy) = (heap::usage().calls, Instant::now(), busy_ticks());
+                write(&readings, session, count).await?;
+                let busy = busy_ticks().wrapping_sub(busy);
+                println!("pipeline_us {}", begin.elapsed().as_micros());
+                println!("pipeline_busy_ticks {busy}");
+                println!("pipeline_heap_calls {}", heap::usage().calls - calls);
+                ask("stats pipeline_end").await;
+                Ok(())
+            },
+        )
         .await
 }
 

@@ -6,15 +6,20 @@
 use core::cell::RefCell;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::num::NonZeroUsize;
+use core::pin::pin;
+use core::time::Duration;
 
 use embassy_futures::join::join;
+use messina_core::compact::{Options as StatementOptions, Prepared, Runner, Session, start};
 use messina_core::config::Config;
-use messina_core::drive::{Endpoint, Prepared, Session, start};
+use messina_core::drive::{Endpoint, Transport};
 use messina_core::error::Error;
-use messina_embassy::{EmbassyTransport, Options, Runner, Seed, SocketPool};
+use messina_embassy::{EmbassyTransport, Options, Seed, SocketPool};
 
 use super::Failure;
 use crate::boot::Board;
+
+const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// The windows of a connection.
 pub const RX_BYTES: usize = 2048;
@@ -22,15 +27,15 @@ pub const RX_BYTES: usize = 2048;
 pub const TX_BYTES: usize = 1024;
 
 /// Where sessions come from.
-pub struct Plant {
+pub struct Plant<T> {
     /// The board they run on.
     pub board: Board,
-    transport: EmbassyTransport<'static>,
+    transport: T,
     connections: usize,
     seed: RefCell<Seed>,
 }
 
-impl Plant {
+impl Plant<EmbassyTransport<'static>> {
     /// A plant on sockets that were placed by the caller.
     pub fn new<const N: usize>(
         board: Board,
@@ -53,9 +58,20 @@ impl Plant {
             seed: RefCell::new(seed),
         })
     }
+}
 
-    /// How a session of this plant is set up.
-    pub fn config(&self) -> Config {
+impl<T: Transport + Copy> Plant<T> {
+    /// The same over another transport that is made of this one's.
+    pub fn over<U>(self, make: impl FnOnce(T) -> U) -> Plant<U> {
+        Plant {
+            board: self.board,
+            transport: make(self.transport),
+            connections: self.connections,
+            seed: self.seed,
+        }
+    }
+
+    fn config(&self) -> Config {
         let parameters = self.board.parameters;
         let mut config = Config::mcu();
         let first = parameters.host.to_bits();
@@ -68,24 +84,32 @@ impl Plant {
         config
     }
 
-    /// Runs `work` with a session that is ready, then closes it.
+    /// Runs `work` with a session that is ready, then closes it. `adjust` may change how it is set up.
+    ///
+    /// Futures are pinned where they are made: each move of a large one would be paid by the stack.
     pub async fn run(
         &self,
-        config: Config,
+        adjust: fn(&mut Config),
         work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (session, driver) = start(config, self.transport, &mut *self.seed.borrow_mut())?;
-        let runner = Runner::new(driver, self.connections);
-        let work = async {
+        let (session, mut runner) = self.begin(adjust);
+        let work = pin!(async {
             let outcome = match session.ready().await {
                 Ok(()) => work(&session).await,
                 Err(error) => Err(error.into()),
             };
-            session.close().await;
-            outcome
-        };
-        let ((), outcome) = join(runner, work).await;
+            outcome.and(session.close(CLOSE_MAX).await.map_err(Failure::from))
+        });
+        let ((), outcome) = join(&mut runner, work).await;
         outcome
+    }
+
+    /// Apart from what is polled, whose stack would else have room for all of this.
+    #[inline(never)]
+    fn begin(&self, adjust: fn(&mut Config)) -> (Session, Runner<T>) {
+        let mut config = self.config();
+        adjust(&mut config);
+        start(config, self.transport, self.seed.borrow_mut().next_u64())
     }
 }
 
@@ -117,9 +141,11 @@ impl Readings {
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
         let insert = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
         let select = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+        // Each may be repeated after an error: the same values are written, and reads change nothing.
+        let idempotent = StatementOptions::new().idempotent();
         Ok(Self {
-            insert: session.prepare(insert).await?,
-            select: session.prepare(select).await?,
+            insert: session.prepare(insert).await?.with(idempotent),
+            select: session.prepare(select).await?.with(idempotent),
         })
     }
 
@@ -168,7 +194,8 @@ impl Reading {
         Self {
             sensor: (number % SENSORS) as i32,
             at: i64::from(number / SENSORS) * 1_000,
-            celsius: 20.0 + f64::from(number) / 8.0,
+            // 16 degrees and a little more each time, without arithmetic that the processor lacks.
+            celsius: f64::from_bits(0x4030_0000_0000_0000 | u64::from(number) << 32),
         }
     }
 }

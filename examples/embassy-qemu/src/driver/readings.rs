@@ -2,10 +2,12 @@
 //! counts; with what one request takes, warm.
 
 use embassy_time::Instant;
-use messina_core::drive::{Prepared, Session};
+use messina_core::compact::Session;
+use messina_core::drive::Transport;
 
 use super::plant::{Readings, make_table};
 use super::{Failure, Plant};
+use crate::board::executor::busy_ticks;
 use crate::board::heap;
 use crate::parameters::Parameters;
 use crate::println;
@@ -14,13 +16,17 @@ use crate::println;
 const WARM_UP_MAX: u32 = 200;
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
-    let begin = Instant::now();
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
+    let (begin, busy) = (Instant::now(), busy_ticks());
     plant
-        .run(plant.config(), async |session| {
-            println!("ready_us {}", begin.elapsed().as_micros());
-            work(session, plant.board.parameters).await
-        })
+        .run(
+            |_| (),
+            async |session| {
+                println!("ready_us {}", begin.elapsed().as_micros());
+                println!("ready_busy_ticks {}", busy_ticks().wrapping_sub(busy));
+                work(session, plant.board.parameters).await
+            },
+        )
         .await
 }
 
@@ -28,7 +34,9 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
     let count = parameters.count;
     make_table(session, parameters.nodes).await?;
     let readings = Readings::prepare(session).await?;
-    let others = prepare_others(session).await?;
+    for text in OTHERS {
+        session.prepare(text).await?;
+    }
     for number in 0..count.min(WARM_UP_MAX) {
         readings.write(session, number).await?;
         readings.check(session, number).await?;
@@ -49,24 +57,15 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
     println!("read_us {}", warm.elapsed().as_micros() / per_request);
     println!("read_heap_calls {}", heap::usage().calls - calls);
     println!("rows {count}");
-    drop(others);
     Ok(())
 }
 
 /// What else a plant would ask, so that eight statements are held.
-async fn prepare_others(session: &Session) -> Result<[Prepared; 6], Failure> {
-    let latest = "SELECT at, celsius FROM plant.readings WHERE sensor = ? ORDER BY at DESC LIMIT 1";
-    let since = "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ?";
-    let between = "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ? AND at < ?";
-    let delete = "DELETE FROM plant.readings WHERE sensor = ? AND at = ?";
-    let clear = "DELETE FROM plant.readings WHERE sensor = ?";
-    let correct = "UPDATE plant.readings SET celsius = ? WHERE sensor = ? AND at = ?";
-    Ok([
-        session.prepare(latest).await?,
-        session.prepare(since).await?,
-        session.prepare(between).await?,
-        session.prepare(delete).await?,
-        session.prepare(clear).await?,
-        session.prepare(correct).await?,
-    ])
-}
+const OTHERS: [&str; 6] = [
+    "SELECT at, celsius FROM plant.readings WHERE sensor = ? ORDER BY at DESC LIMIT 1",
+    "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ?",
+    "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ? AND at < ?",
+    "DELETE FROM plant.readings WHERE sensor = ? AND at = ?",
+    "DELETE FROM plant.readings WHERE sensor = ?",
+    "UPDATE plant.readings SET celsius = ? WHERE sensor = ? AND at = ?",
+];

@@ -5,7 +5,8 @@
 //! requests of each phase went.
 
 use embassy_time::{Duration, Instant, Timer};
-use messina_core::drive::Session;
+use messina_core::compact::Session;
+use messina_core::drive::Transport;
 use messina_core::error::Error;
 
 use super::plant::{Readings, make_table};
@@ -18,13 +19,16 @@ use crate::println;
 const RECOVERY_MAX: Duration = Duration::from_secs(20);
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
     let begin = Instant::now();
     plant
-        .run(plant.config(), async |session| {
-            println!("ready_us {}", begin.elapsed().as_micros());
-            work(session, plant.board.parameters).await
-        })
+        .run(
+            |_| (),
+            async |session| {
+                println!("ready_us {}", begin.elapsed().as_micros());
+                work(session, plant.board.parameters).await
+            },
+        )
         .await
 }
 

@@ -2,6 +2,7 @@
 //! on the heap afterwards is what lived before.
 
 use embassy_time::Instant;
+use messina_core::drive::Transport;
 
 use super::plant::{Readings, make_table};
 use super::{Failure, Plant};
@@ -12,24 +13,27 @@ use crate::println;
 const REQUESTS: u32 = 1_000;
 
 /// Runs the scenario.
-pub async fn run(plant: Plant) -> Result<(), Failure> {
+pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
     let parameters = plant.board.parameters;
     let count = parameters.count;
     let (begin, live) = (Instant::now(), heap::usage().live_bytes);
     let mut done = 0;
     while done < count {
         plant
-            .run(plant.config(), async |session| {
-                if done == 0 {
-                    make_table(session, parameters.nodes).await?;
-                }
-                let readings = Readings::prepare(session).await?;
-                for number in 0..REQUESTS / 2 {
-                    readings.write(session, number).await?;
-                    readings.check(session, number).await?;
-                }
-                Ok(())
-            })
+            .run(
+                |_| (),
+                async |session| {
+                    if done == 0 {
+                        make_table(session, parameters.nodes).await?;
+                    }
+                    let readings = Readings::prepare(session).await?;
+                    for number in 0..REQUESTS / 2 {
+                        readings.write(session, number).await?;
+                        readings.check(session, number).await?;
+                    }
+                    Ok(())
+                },
+            )
             .await?;
         done += REQUESTS;
         if heap::usage().live_bytes != live {

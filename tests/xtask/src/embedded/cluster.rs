@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ const VICTIM: usize = 2;
 pub(super) struct Cluster {
     control: BufReader<TcpStream>,
     pub(super) port: u16,
+    /// A file with the certificate of the nodes' authority, where they encrypt.
+    pub(super) authority: Option<PathBuf>,
     /// The counters at the moments that the firmware asked for.
     stats: HashMap<String, Value>,
     _server: Server,
@@ -52,6 +55,7 @@ impl Cluster {
         Ok(Self {
             control: BufReader::new(control),
             port: port.ok_or_else(not_ready)?,
+            authority: told["ca"].as_str().map(PathBuf::from),
             stats: HashMap::new(),
             _server: server,
         })

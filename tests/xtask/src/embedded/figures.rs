@@ -26,8 +26,8 @@ struct Figure {
     key: &'static str,
     value: u64,
     bar: Bar,
-    /// Per cent by which two runs may differ.
-    noise: u64,
+    /// Per cent by which two runs may differ; none where there is no budget.
+    noise: Option<u64>,
 }
 
 /// All that was measured.
@@ -45,12 +45,22 @@ impl Figures {
         self.add(key, value, bar, noise);
     }
 
+    /// A time of this machine's clock, which says little about the next run: held to its bar alone.
+    pub(super) fn bounded(&mut self, key: &'static str, value: u64, at_most: u64) {
+        self.0.push(Figure {
+            key,
+            value,
+            bar: Bar::AtMost(at_most),
+            noise: None,
+        });
+    }
+
     fn add(&mut self, key: &'static str, value: u64, bar: Bar, noise: u64) {
         self.0.push(Figure {
             key,
             value,
             bar,
-            noise,
+            noise: Some(noise),
         });
     }
 
@@ -70,7 +80,9 @@ impl Figures {
         for figure in &self.0 {
             let budget = budgets.get(figure.key).copied();
             let verdict = figure.verdict(budget);
-            if verdict == Verdict::Worse || (budget.is_none() && !context.options.lower_budgets) {
+            let is_missing =
+                budget.is_none() && figure.noise.is_some() && !context.options.lower_budgets;
+            if verdict == Verdict::Worse || is_missing {
                 worse.push(figure.key);
             }
             println!(
@@ -84,7 +96,7 @@ impl Figures {
         }
         println!();
         if context.options.lower_budgets {
-            for figure in &self.0 {
+            for figure in self.0.iter().filter(|figure| figure.noise.is_some()) {
                 let budget = budgets.entry(figure.key.to_owned()).or_insert(figure.value);
                 if figure.verdict(Some(*budget)) == Verdict::Better {
                     *budget = figure.value;
@@ -113,8 +125,14 @@ enum Verdict {
 
 impl Figure {
     fn verdict(&self, budget: Option<u64>) -> Verdict {
+        let Some(noise) = self.noise else {
+            return match self.bar {
+                Bar::AtMost(bar) if self.value > bar => Verdict::Worse,
+                _ => Verdict::Kept,
+            };
+        };
         let budget = budget.unwrap_or(self.value);
-        let slack = budget * self.noise / 100;
+        let slack = budget * noise / 100;
         let (better, worse) = match self.bar {
             Bar::AtMost(_) | Bar::LowerIsBetter => {
                 (self.value + slack < budget, self.value > budget + slack)
@@ -160,7 +178,7 @@ mod tests {
             key: "key",
             value,
             bar,
-            noise,
+            noise: Some(noise),
         }
     }
 
@@ -177,6 +195,15 @@ mod tests {
         assert_eq!(share(67), Verdict::Better);
         let calls = |value| figure(value, Bar::AtMost(0), 1).verdict(Some(0));
         assert_eq!((calls(0), calls(1)), (Verdict::Kept, Verdict::Worse));
+    }
+
+    #[test]
+    fn times_have_a_bar_and_no_budget() {
+        let mut figures = Figures::default();
+        figures.bounded("key", 7, 8);
+        figures.bounded("key", 9, 8);
+        let verdicts = figures.0.iter().map(|figure| figure.verdict(None));
+        assert!(verdicts.eq([Verdict::Kept, Verdict::Worse]));
     }
 
     #[test]

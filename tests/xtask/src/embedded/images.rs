@@ -8,6 +8,8 @@ use crate::toolchain::Toolchain;
 
 pub(super) const MANIFEST: &str = "examples/embassy-qemu/Cargo.toml";
 
+const SMALL_LIBRARY: &str = "-Zbuild-std-features=optimize_for_size";
+
 /// Images of one target.
 #[derive(Debug)]
 pub(super) struct Images {
@@ -23,6 +25,15 @@ impl Images {
         Self::build_by(context, &toolchain, target, names, &[]).map(Some)
     }
 
+    /// The image that encrypts.
+    pub(super) fn build_tls(context: &Context, target: &str) -> Outcome<Option<Self>> {
+        let Some(toolchain) = Toolchain::for_target(context, target)? else {
+            return Ok(None);
+        };
+        let features = ["--features", "tls"];
+        Self::build_by(context, &toolchain, target, &["tls"], &features).map(Some)
+    }
+
     /// The same with the library built for size, and a panic that is a trap.
     pub(super) fn build_smallest(
         context: &Context,
@@ -32,8 +43,7 @@ impl Images {
         let toolchain = Toolchain::building_library(context, target)?;
         match toolchain {
             Some(toolchain @ Toolchain::Debian { .. }) => {
-                let library = "-Zbuild-std-features=optimize_for_size";
-                Self::build_by(context, &toolchain, target, names, &[library]).map(Some)
+                Self::build_by(context, &toolchain, target, names, &[SMALL_LIBRARY]).map(Some)
             }
             _ => {
                 context.skip(
@@ -59,7 +69,7 @@ impl Images {
         for name in names {
             build = build.args(["--bin", name]);
         }
-        if !options.is_empty() {
+        if options.contains(&SMALL_LIBRARY) {
             let flags = format!(
                 "CARGO_TARGET_{}_RUSTFLAGS",
                 target.replace('-', "_").to_uppercase()
@@ -86,7 +96,8 @@ pub(super) fn lint(context: &Context, target: &str) -> Outcome {
         return Ok(());
     };
     context
-        .cargo(["clippy", "--locked", "--release", "--target", target])
+        .cargo(["clippy", "--locked", "--release", "--features", "tls"])
+        .args(["--target", target])
         .args([Path::new("--manifest-path"), Path::new(MANIFEST)])
         .args(["--", "-D", "warnings"])
         .run()

@@ -15,7 +15,7 @@ const THREE: [&str; 4] = ["--nodes", "3", "--shards", "2"];
 /// One node that answers every request alike.
 const LEAN: [&str; 5] = ["--nodes", "1", "--shards", "1", "--lean"];
 /// Instructions in a tick of the board's counter when the clock counts them.
-const INSTRUCTIONS_PER_TICK: u64 = 5;
+pub(super) const INSTRUCTIONS_PER_TICK: u64 = 5;
 
 /// A run against a cluster of three.
 pub(super) fn on_three(context: &Context, emulation: Emulation<'_>) -> Outcome<(Printed, Cluster)> {
@@ -131,7 +131,7 @@ pub(super) fn sensors(context: &Context, image: &Path, figures: &mut Figures) ->
     let share = share.ok_or_else(|| Failure::new("no request was for a leader"))?;
     figures.exact("at_leader_after_a_change_percent", share, Bar::AtLeast(100));
     let errors = printed.number("killed_errors")?;
-    figures.noisy("errors_after_a_kill", errors, Bar::LowerIsBetter, 100);
+    figures.bounded("errors_after_a_kill", errors, 4);
     Ok(())
 }
 
@@ -158,20 +158,16 @@ pub(super) fn soak(context: &Context, image: &Path, figures: &mut Figures) -> Ou
     Ok(())
 }
 
-/// One page through the windows of a connection. A session of today keeps whole frames, 8 KiB at most.
+/// A page of 1 MiB.
 pub(super) fn page(context: &Context, image: &Path, figures: &mut Figures) -> Outcome {
-    let emulation = Emulation::new(image, words(&["mode=page", "count=24"]));
+    let emulation = Emulation::new(image, words(&["mode=page", "count=4162"]));
     let (printed, _cluster) = on_three(context, emulation)?;
-    figures.exact(
-        "page_bytes",
+    let (bytes, heap) = (
         printed.number("page_bytes")?,
-        Bar::AtLeast(1 << 20),
-    );
-    figures.exact(
-        "page_heap_bytes",
         printed.number("page_heap_bytes")?,
-        Bar::AtMost(4 << 10),
     );
+    figures.exact("page_bytes", bytes, Bar::AtLeast(1 << 20));
+    figures.exact("page_heap_bytes", heap, Bar::AtMost(4 << 10));
     Ok(())
 }
 
@@ -244,9 +240,9 @@ pub(super) fn cable(context: &Context, image: &Path, figures: &mut Figures) -> O
     let (printed, _cluster) = on_three(context, emulation)?;
     let milliseconds = |key| Outcome::Ok(printed.number(key)?.div_ceil(1000));
     let longest = milliseconds("cable_longest_us")?;
-    figures.noisy("cable_longest_request_ms", longest, Bar::AtMost(2_050), 3);
+    figures.bounded("cable_longest_request_ms", longest, 2_050);
     let service = milliseconds("cable_service_us")?;
-    figures.noisy("cable_service_again_ms", service, Bar::AtMost(1_000), 50);
+    figures.bounded("cable_service_again_ms", service, 1_000);
     let untrue = printed.number("cable_untrue_errors")?;
     figures.exact("cable_untrue_errors", untrue, Bar::AtMost(0));
     Ok(())
