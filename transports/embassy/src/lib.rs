@@ -18,8 +18,12 @@
 //! let buffers = place(SocketBuffers::<2, 2048, 1024>::new());
 //! let pool = place(SocketPool::new(stack, buffers));
 //! let transport = EmbassyTransport::new(pool, &mut seed, Options::default());
-//! // The session draws from the same seed.
-//! # let _ = transport;
+//!
+//! let mut config = messina_core::config::Config::mcu();
+//! config.add_contact_points("10.0.0.1, node-2.plant, node-3.plant").expect("well written");
+//! let (session, runner) = messina_core::compact::start(config, transport, seed.next_u64());
+//! // `runner` is polled in a task of its own, or joined with what uses `session`.
+//! # let _ = (session, runner);
 //! # Ok(())
 //! # }
 //! ```
@@ -41,6 +45,8 @@
 //! | the same seed gives the same source ports after each boot | a [`Seed`] must be drawn, and a transport skips ports by it |
 //! | `max_burst_size = Some(1)` in a driver stalls windows larger than a segment, ten to thirty times | not visible from here; drivers should report three or more |
 //! | a large value moved through constructors costs its size in stack each time | [`SocketBuffers::new`] is for statics; everything else here is a few words |
+//!
+//! Links are encrypted by the module `tls` (feature `tls`).
 //!
 //! With embassy's integrated timer queue only wakers of its own executor may wait for a timer, so
 //! tasks of the driver must be polled with the context of the embassy task that holds them, or the
