@@ -338,6 +338,7 @@ impl Link {
     pub(super) fn output(&mut self) -> &[u8] {
         if self.output.is_empty()
             && let Some(connection) = &mut self.connection
+            && connection.has_output()
         {
             // Nobody waits in the connection's own queue.
             connection.swap_output(&mut self.output, |_| ());
@@ -357,9 +358,11 @@ impl Link {
 
     /// Exchanges an empty buffer for the bytes that wait to be written.
     pub(super) fn swap_output(&mut self, empty: &mut BytesMut) {
-        self.output();
-        core::mem::swap(&mut self.output, empty);
-        self.lent = self.lent.saturating_add(empty.len());
+        // Buffers go round only with bytes in them, so that a few requests have warmed all.
+        if !self.output().is_empty() {
+            core::mem::swap(&mut self.output, empty);
+            self.lent = self.lent.saturating_add(empty.len());
+        }
     }
 
     /// That many bytes of a buffer given by [`swap_output`](Self::swap_output) were taken.

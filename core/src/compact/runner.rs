@@ -421,11 +421,7 @@ fn read(
     let Some(Some((mut input, wanted))) = lent else {
         return Ok(false);
     };
-    let spare = input.capacity().saturating_sub(input.len());
-    if spare < wanted.min(SPARE_MIN) {
-        // The same memory again when none of its slices is left.
-        input.reserve(wanted.max(chunk));
-    }
+    make_room(&mut input, wanted, chunk);
     let read = link.poll_read(cx, &mut input);
     hub.with(|state| {
         if let Some(link) = state.machine.link(number) {
@@ -440,8 +436,22 @@ fn read(
     }
 }
 
+/// Makes room for a read. The same memory is used again, from its start, as soon as no answer is a
+/// slice of it; another is taken only if there is no room at all.
+fn make_room(input: &mut BytesMut, wanted: usize, chunk: usize) {
+    let spare = input.capacity().saturating_sub(input.len());
+    let missing = wanted.max(chunk.saturating_sub(input.len()));
+    let is_enough = match input.is_empty() {
+        true => spare >= chunk,
+        false => spare >= wanted.min(SPARE_MIN),
+    };
+    if !is_enough && !input.try_reclaim(missing) && spare == 0 {
+        input.reserve(missing);
+    }
+}
+
 /// Rounds of one poll before the task lets others run.
 const ROUNDS_MAX: u32 = 32;
 
-/// A read buffer with less room than this is replaced.
+/// A read buffer with more room than this is read into as it is.
 const SPARE_MIN: usize = 4 << 10;

@@ -3,6 +3,8 @@
 //! The counters belong to the thread, and each test runs on one thread, so tests do not disturb
 //! one another. The allocator is the only unsafe code of this crate.
 
+mod compact;
+
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
@@ -22,6 +24,7 @@ struct Counting;
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 fn count(bytes: usize, sign: isize) {
@@ -36,6 +39,7 @@ fn count(bytes: usize, sign: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 1);
+        let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
         // SAFETY: the caller's promises are the system allocator's.
         unsafe { System.alloc(layout) }
     }
