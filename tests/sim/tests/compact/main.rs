@@ -3,5 +3,6 @@
 
 mod basics;
 mod pools;
+mod routing;
 mod scene;
 mod troubles;
