@@ -167,7 +167,7 @@ pub(super) fn page(context: &Context, image: &Path, figures: &mut Figures) -> Ou
         printed.number("page_heap_bytes")?,
     );
     figures.exact("page_bytes", bytes, Bar::AtLeast(1 << 20));
-    figures.exact("page_heap_bytes", heap, Bar::AtMost(4 << 10));
+    figures.noisy("page_heap_bytes", heap, Bar::AtMost(4 << 10), 50);
     Ok(())
 }
 
@@ -218,7 +218,7 @@ pub(super) fn cost(context: &Context, image: &Path, figures: &mut Figures) -> Ou
     let of_echo = echo.number("echo_busy_ticks")? * INSTRUCTIONS_PER_TICK;
     let insert = ticks("insert_busy_ticks")?.saturating_sub(of_echo) / 500;
     println!("an echo of the same bytes: {} instructions", of_echo / 500);
-    figures.noisy("insert_instructions", insert, Bar::AtMost(9_000), 3);
+    figures.noisy("insert_instructions", insert, Bar::AtMost(9_000), 5);
 
     let (pages, rows) = (printed.number("pages")?, printed.number("page_rows")?);
     let sizes = Sizes::between(&cluster, "rows_begin", "rows_end", pages)?;
@@ -229,7 +229,7 @@ pub(super) fn cost(context: &Context, image: &Path, figures: &mut Figures) -> Ou
         "row_instructions",
         above / (pages * rows),
         Bar::AtMost(120),
-        3,
+        50,
     );
     Ok(())
 }
