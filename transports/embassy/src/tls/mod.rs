@@ -3,7 +3,8 @@
 //! embedded-tls keeps the progress of reads and writes in futures. They live in a task of this
 //! module ([`TlsPool::run`]) that the firmware polls: it moves bytes between the records and two
 //! fixed rings for each connection, in both directions at once, and the rings are the
-//! [`TlsLink`] that the driver sees. All memory is placed by the caller.
+//! [`TlsLink`] that the driver sees. Records and rings are placed by the caller; the futures, some
+//! five kilobytes for each connection, are boxed once, when the task starts.
 //!
 //! ```no_run
 //! # use messina_embassy::{EmbassyTransport, Entropy};
@@ -38,10 +39,13 @@ mod slot;
 mod stream;
 mod transport;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
-
-use embassy_futures::join::join_array;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
 
 pub use carrier::NO_ENTROPY;
 pub use certificate::Authority;
@@ -145,12 +149,28 @@ impl<'d, const N: usize> TlsPool<'d, N> {
     /// the firmware does.
     pub async fn run(&self, source: &mut impl Entropy) {
         let source: RefCell<&mut dyn Entropy> = RefCell::new(source);
-        let tasks = self
-            .slots
-            .each_ref()
-            .map(|slot| carrier::serve(slot, &self.authority, &source));
-        join_array(tasks).await;
+        let mut tasks = Vec::with_capacity(N);
+        for slot in &self.slots {
+            tasks.push(task(slot, &self.authority, &source));
+        }
+        poll_fn(|cx| {
+            for task in &mut tasks {
+                let _ = task.as_mut().poll(cx);
+            }
+            Poll::Pending
+        })
+        .await
     }
+}
+
+/// A task of some kilobytes, built away from the stack that its handshakes will need.
+#[inline(never)]
+fn task<'a>(
+    slot: &'a Slot<'_>,
+    authority: &'a Authority<'_>,
+    source: &'a RefCell<&mut dyn Entropy>,
+) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+    Box::pin(carrier::serve(slot, authority, source))
 }
 
 impl<const N: usize> fmt::Debug for TlsPool<'_, N> {
