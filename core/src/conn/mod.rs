@@ -701,6 +701,8 @@ impl<S: Default> Connection<S> {
 }
 
 /// The same for an answer that was not read yet.
+#[cold]
+#[inline(never)]
 fn is_refusal_of_early(version: ProtocolVersion, answer: &Answer) -> bool {
     if answer.opcode != Opcode::Error {
         return false;
