@@ -1,7 +1,7 @@
 //! Runs a session in one task: all of its links and its machine, polled in turn, nothing spawned.
 //!
 //! Each wake goes round once: links are read, the machine goes on, links are written; again only if
-//! something was read. The links belong to the runner and are polled outside of the lock; their
+//! something was read, or a link may be read now that was not to be before. The links belong to the runner and are polled outside of the lock; their
 //! buffers are lent by the machine, so that no byte is copied between them. Work of one poll is
 //! bounded: after [`ROUNDS_MAX`] rounds the task queues itself again.
 
@@ -51,6 +51,8 @@ struct Wire<T: Transport> {
     /// Bytes that the machine has given and the link has not taken.
     output: BytesMut,
     needs_flush: bool,
+    /// It was not read when it was last asked, since nothing was to be.
+    is_unread: bool,
 }
 
 enum Stage<T: Transport> {
@@ -89,12 +91,15 @@ impl<T: Transport> Runner<T> {
         let waker = cx.waker().clone();
         let old = self.hub.with(|state| state.runner.replace(waker));
         drop(old);
-        let mut must_run = true;
+        let (mut must_run, mut must_read) = (true, true);
         for _ in 0..ROUNDS_MAX {
-            for wire in &mut self.wires {
-                must_run |= wire.poll_read(cx, &self.transport, &self.hub, self.read_chunk);
+            let mut has_read = false;
+            if must_read {
+                for wire in &mut self.wires {
+                    has_read |= wire.poll_read(cx, &self.transport, &self.hub, self.read_chunk);
+                }
             }
-            if !must_run {
+            if !(must_run || has_read) {
                 if self.poll_timer(cx).is_pending() {
                     return Poll::Pending;
                 }
@@ -110,6 +115,9 @@ impl<T: Transport> Runner<T> {
                 self.finish(None);
                 return Poll::Ready(());
             }
+            // Links that were read to their end wake this task by themselves.
+            let is_unread = self.wires.iter().any(|wire| wire.is_unread);
+            must_read = has_read || must_run || is_unread;
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -156,6 +164,7 @@ impl<T: Transport> Runner<T> {
                     stage,
                     output: BytesMut::new(),
                     needs_flush: false,
+                    is_unread: false,
                 });
                 continue;
             }
@@ -329,7 +338,10 @@ impl<T: Transport> Wire<T> {
                 true
             }
             Stage::Open(link) => match read(cx, link, self.number, hub, chunk) {
-                Ok(has_read) => has_read,
+                Ok(has_read) => {
+                    self.is_unread = has_read.is_none();
+                    has_read == Some(true)
+                }
                 Err(error) => {
                     self.fail(hub, error);
                     true
@@ -373,13 +385,19 @@ impl<T: Transport> Wire<T> {
                     let len = len.min(self.output.len());
                     self.output.advance(len);
                     self.needs_flush = true;
-                    let closing = hub.with(|state| {
-                        if let Some(link) = state.machine.link(number) {
-                            link.handle_taken(len);
-                        }
-                        state.machine.is_closing()
-                    });
-                    must_run |= closing == Some(true);
+                    let (closing, has_more) = hub
+                        .with(|state| {
+                            let has_more = state.machine.link(number).is_some_and(|link| {
+                                link.handle_taken(len);
+                                !link.is_idle()
+                            });
+                            (state.machine.is_closing(), has_more)
+                        })
+                        .unwrap_or_default();
+                    must_run |= closing;
+                    if !has_more {
+                        break None;
+                    }
                 }
             }
         };
@@ -409,17 +427,18 @@ impl<T: Transport> Wire<T> {
     }
 }
 
-/// Reads once into the machine's buffer; whether something has come.
+/// Reads once into the machine's buffer; whether something has come, or nothing if nothing is to be
+/// read now.
 fn read(
     cx: &mut Context<'_>,
     link: &mut impl crate::drive::Link,
     number: u32,
     hub: &Hub,
     chunk: usize,
-) -> Result<bool, LinkError> {
+) -> Result<Option<bool>, LinkError> {
     let lent = hub.with(|state| state.machine.link(number)?.lend_input(chunk));
     let Some(Some((mut input, wanted))) = lent else {
-        return Ok(false);
+        return Ok(None);
     };
     make_room(&mut input, wanted, chunk);
     let read = link.poll_read(cx, &mut input);
@@ -429,9 +448,9 @@ fn read(
         }
     });
     match read {
-        Poll::Pending => Ok(false),
+        Poll::Pending => Ok(Some(false)),
         Poll::Ready(Ok(0)) => Err(LinkError::CLOSED_BY_PEER),
-        Poll::Ready(Ok(_)) => Ok(true),
+        Poll::Ready(Ok(_)) => Ok(Some(true)),
         Poll::Ready(Err(error)) => Err(error),
     }
 }
