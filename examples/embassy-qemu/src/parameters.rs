@@ -58,6 +58,8 @@ pub enum Mode {
     Cost,
     /// Load while the cable is pulled.
     Cable,
+    /// Answers of absurd lengths.
+    Absurd,
     /// A session that must not come about, because the nodes' certificates are not trusted.
     Refused,
 }
@@ -151,6 +153,7 @@ fn mode(word: &str) -> Option<Mode> {
         "pipeline" => Mode::Pipeline,
         "cost" => Mode::Cost,
         "cable" => Mode::Cable,
+        "absurd" => Mode::Absurd,
         "refused" => Mode::Refused,
         _ => return None,
     })

@@ -24,6 +24,7 @@
 //! | F4 | all combinations | `core/src/wire/response/extras.rs` | `each_combination_of_flags_in_the_order_of_the_specification` |
 //! | F6 | absurd lengths | `tests/scenario/tests/cases/frames.rs` | `an_absurd_length_fails_its_request_at_once_and_the_pool_reconnects` |
 //! | F6 | memory | `tests/scenario/tests/memory.rs` | `a_declared_length_allocates_nothing` |
+//! | F6 | 64 KiB of memory | `tests/xtask/src/embedded/liar.rs` | `only_an_answer_to_execute_is_a_lie_and_only_when_wanted` |
 //! | F6 | a lower limit | `tests/scenario/tests/cases/frames.rs` | `the_limit_of_frames_can_be_set_lower` |
 //! | F6 | long requests | `tests/scenario/tests/cases/frames.rs` | `a_request_too_long_is_refused_before_its_first_byte` |
 //! | F6 | long requests, memory | `tests/scenario/tests/memory.rs` | `a_request_too_long_is_not_copied` |

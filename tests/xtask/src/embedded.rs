@@ -7,6 +7,7 @@ mod emulator;
 mod encrypted;
 mod figures;
 mod images;
+mod liar;
 mod processors;
 mod scenarios;
 
@@ -31,6 +32,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("page", scenarios::page),
     ("sensors", scenarios::sensors),
     ("cable", scenarios::cable),
+    ("absurd", scenarios::absurd),
     ("soak", scenarios::soak),
 ];
 
@@ -44,8 +46,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&[MANIFEST])?;
     images::lint(context, CORTEX_M4F)?;
-    let Some(images) = Images::build(context, CORTEX_M4F, &["base", "card", "fw", "gateway"])?
-    else {
+    let images = ["base", "card", "absurd", "fw", "gateway"];
+    let Some(images) = Images::build(context, CORTEX_M4F, &images)? else {
         return Ok(());
     };
     if !system::need(context, system::QEMU_ARM, "firmware in QEMU")? {

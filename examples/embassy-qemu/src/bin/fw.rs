@@ -8,7 +8,7 @@ use core::pin::pin;
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
 use embassy_qemu::{Failure, Plant, RX_BYTES, TX_BYTES};
-use embassy_qemu::{cable, cost, echo, page, pipeline, println, readings, sensors, soak};
+use embassy_qemu::{absurd, cable, cost, echo, page, pipeline, println, readings, sensors, soak};
 use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -51,6 +51,7 @@ async fn run(board: Board) -> Result<(), &'static str> {
         Mode::Pipeline => pipeline::run(plant).await,
         Mode::Cost => cost::run(plant).await,
         Mode::Cable => cable::run(plant).await,
+        Mode::Absurd => absurd::run(plant).await,
     };
     outcome.map_err(|failure| {
         if let Failure::Driver(error) = &failure {

@@ -1,5 +1,6 @@
 //! What the images do with the driver. Sessions come from [`Plant`]; everything else is a scenario.
 
+pub mod absurd;
 pub mod cable;
 pub mod cost;
 mod failure;

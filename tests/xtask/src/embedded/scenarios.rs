@@ -7,6 +7,7 @@ use super::cluster::Cluster;
 use super::echo_server::EchoServer;
 use super::emulator::{Emulation, Printed};
 use super::figures::{Bar, Figures};
+use super::liar::Liar;
 use crate::command::{Failure, Outcome};
 use crate::context::Context;
 
@@ -263,6 +264,40 @@ pub(super) fn gateway(context: &Context, image: &Path, figures: &mut Figures) ->
     figures.exact("gateway_missing_readings", missing, Bar::AtMost(0));
     let flash = printed.number("flash_bytes")?;
     figures.exact("gateway_flash_bytes", flash, Bar::LowerIsBetter);
+    Ok(())
+}
+
+/// A node that announces answers of absurd lengths, and a machine with 64 KiB of memory.
+pub(super) fn absurd(context: &Context, image: &Path, figures: &mut Figures) -> Outcome {
+    let mut cluster = Cluster::start(context, &["--nodes", "1", "--shards", "1"])?;
+    let liar = Liar::start(cluster.port)?;
+    let image = image.with_file_name("absurd");
+    let mut emulation = Emulation::new(&image, words(&["mode=absurd"]));
+    emulation.words.push(format!("port={}", liar.port()));
+    let mut lies = 0;
+    let printed = emulation.run(context, |event| match event.strip_prefix("absurd ") {
+        Some(length) => {
+            let length = u32::from_str_radix(length, 16);
+            let length = length.map_err(|error| Failure::new(error.to_string()))?;
+            lies += u32::from(liar.lie(length));
+            Ok(())
+        }
+        None => cluster.happen(event),
+    })?;
+    if lies == 0 || liar.left() != lies {
+        let text = format!(
+            "{lies} lies, behind which {} connections were closed",
+            liar.left()
+        );
+        return Err(Failure::new(text));
+    }
+    let milliseconds = |key| Outcome::Ok(printed.number(key)?.div_ceil(1000));
+    let failed = milliseconds("absurd_failed_us")?;
+    figures.noisy("absurd_failed_ms", failed, Bar::AtMost(100), 100);
+    let service = milliseconds("absurd_service_us")?;
+    figures.noisy("absurd_service_again_ms", service, Bar::AtMost(1_000), 100);
+    let bytes = printed.number("absurd_heap_bytes")?;
+    figures.noisy("absurd_heap_bytes", bytes, Bar::AtMost(4 << 10), 10);
     Ok(())
 }
 
