@@ -23,11 +23,11 @@
 //! | F4 | prefixes of bodies | `tests/scenario/tests/cases/frames.rs` | `prefixes_are_read_in_order_and_shown_to_the_caller` |
 //! | F4 | all combinations | `core/src/wire/response/extras.rs` | `each_combination_of_flags_in_the_order_of_the_specification` |
 //! | F6 | absurd lengths | `tests/scenario/tests/cases/frames.rs` | `an_absurd_length_fails_its_request_at_once_and_the_pool_reconnects` |
-//! | F6 | memory | `tests/scenario/tests/memory.rs` | `a_declared_length_allocates_nothing` |
+//! | F6 | memory | `tests/scenario/tests/memory/main.rs` | `a_declared_length_allocates_nothing` |
 //! | F6 | 64 KiB of memory | `tests/xtask/src/embedded/liar.rs` | `only_an_answer_to_execute_is_a_lie_and_only_when_wanted` |
 //! | F6 | a lower limit | `tests/scenario/tests/cases/frames.rs` | `the_limit_of_frames_can_be_set_lower` |
 //! | F6 | long requests | `tests/scenario/tests/cases/frames.rs` | `a_request_too_long_is_refused_before_its_first_byte` |
-//! | F6 | long requests, memory | `tests/scenario/tests/memory.rs` | `a_request_too_long_is_not_copied` |
+//! | F6 | long requests, memory | `tests/scenario/tests/memory/main.rs` | `a_request_too_long_is_not_copied` |
 //! | F6 | values of 2^31, ids of 65,536 | `core/src/wire/writer.rs` | `lengths_that_do_not_fit_their_field_are_refused` |
 //! | P1 | id and columns as one | `tests/scenario/tests/cases/metadata.rs` | `a_changed_id_and_its_columns_are_kept_as_one` |
 //! | P1 | requests under way | `tests/scenario/tests/cases/metadata.rs` | `answers_out_of_order_are_read_by_what_they_were_asked_by` |
@@ -46,7 +46,7 @@
 //! | G1 | row stream | `tests/scenario/tests/cases/paging.rs` | `reading_goes_on_over_empty_pages` |
 //! | G1 | single page | `tests/scenario/tests/cases/paging.rs` | `a_single_empty_page_is_not_the_end` |
 //! | G1 | cancellation | `tests/scenario/tests/cases/paging.rs` | `reading_can_be_given_up_and_taken_up_between_pages` |
-//! | G1 | ten thousand pages | `tests/scenario/tests/memory.rs` | `ten_thousand_empty_pages_need_no_growing_memory` |
+//! | G1 | ten thousand pages | `tests/scenario/tests/memory/main.rs` | `ten_thousand_empty_pages_need_no_growing_memory` |
 //! | G3 | other columns | `tests/scenario/tests/cases/paging.rs` | `a_page_with_other_columns_is_read_by_them_or_refused` |
 //! | G3 | with ids of columns | `tests/scenario/tests/cases/metadata.rs` | `the_page_after_alter_has_the_new_columns` |
 //! | T1 | borders, overlaps | `core/src/routing/tablet_cache.rs` | `borders_overlaps_and_replicas_that_come_and_go` |
