@@ -10,6 +10,8 @@ mod cable;
 mod cancellation;
 #[path = "embassy/names.rs"]
 mod names;
+#[path = "embassy/one_task.rs"]
+mod one_task;
 #[path = "embassy/partial.rs"]
 mod partial;
 #[path = "embassy/relay.rs"]

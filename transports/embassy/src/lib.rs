@@ -60,18 +60,18 @@ mod connecting;
 mod entropy;
 mod link;
 mod net;
-mod runner;
 mod steering;
 mod time;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod transport;
 
+pub use messina_core::compact::Runner;
+
 pub use connecting::{EmbassyConnecting, EmbassyResolving};
 pub use entropy::{Entropy, EntropyError, Seed};
 pub use link::EmbassyLink;
 pub use net::{LINK_DOWN, NO_ADDRESS, NO_FREE_SOCKET, SocketBuffers, SocketPool};
-pub use runner::Runner;
 pub use steering::SteeringCounts;
 pub use time::{EmbassyClock, EmbassyTimer};
 pub use transport::{EmbassyTransport, Liveness, Options};

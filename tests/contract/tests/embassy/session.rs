@@ -6,11 +6,12 @@ use embassy_futures::select::{Either, select};
 use messina_core::config::Config;
 use messina_core::drive::{Endpoint, Session, start};
 use messina_core::error::Error;
-use messina_embassy::{Options, Runner};
+use messina_embassy::Options;
 use messina_sim::node;
 use messina_sim::tcp::SimServer;
 
 use crate::cable::on_cable;
+use crate::one_task::Runner;
 use crate::relay::relay;
 use crate::{seed, transport};
 

@@ -1,24 +1,17 @@
-//! A whole session in one task: the control plane and its connections, polled in turn. For firmware
-//! that spawns nothing.
-//!
-//! Every wake polls all of them, which costs little for the handful of connections that a
-//! microcontroller holds. With more, take [`Driver::next_connection`] and give each connection a
-//! task of its own.
+//! The driver for servers in one task: its control plane and its connections, polled in turn.
 
-use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use messina_core::drive::{ConnectionTask, Driver};
-
-use crate::transport::EmbassyTransport;
+use messina_embassy::EmbassyTransport;
 
 /// Runs a session. Ends when the session was closed and its connections have ended; dropping it
 /// ends the session at once.
 #[must_use = "a session does nothing unless its runner is polled"]
-pub struct Runner<'d> {
+pub(crate) struct Runner<'d> {
     driver: Driver<EmbassyTransport<'d>>,
     driver_is_done: bool,
     /// At most as many as the pool has sockets get further than their first poll.
@@ -27,7 +20,7 @@ pub struct Runner<'d> {
 
 impl<'d> Runner<'d> {
     /// A runner that will hold `connections` without growing.
-    pub fn new(driver: Driver<EmbassyTransport<'d>>, connections: usize) -> Self {
+    pub(crate) fn new(driver: Driver<EmbassyTransport<'d>>, connections: usize) -> Self {
         Self {
             driver,
             driver_is_done: false,
