@@ -6,6 +6,8 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
+use crate::words::put_digit;
+
 /// The number of a text, if it is one of that type.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(any_number(text)?).ok()
@@ -84,6 +86,31 @@ fn number_of_digits(text: &str) -> Option<u64> {
         number = Some(shifted.checked_add(u64::from(digit))?);
     }
     number
+}
+
+/// Appends a number. Texts of errors are written by this and the next ones, since the library's formatting is
+/// larger than all the rest of a small image's errors.
+pub(crate) fn put_number(text: &mut String, number: u64) {
+    if number >= 10 {
+        put_number(text, number / 10);
+    }
+    put_digit(text, u32::try_from(number % 10).unwrap_or(0));
+}
+
+/// Appends a number that may be negative.
+pub(crate) fn put_signed(text: &mut String, number: i32) {
+    if number < 0 {
+        text.push('-');
+    }
+    put_number(text, u64::from(number.unsigned_abs()));
+}
+
+/// Appends a number in sixteens, with at least so many digits.
+pub(crate) fn put_hex(text: &mut String, number: u32, digits: u32) {
+    if number >= 16 || digits > 1 {
+        put_hex(text, number / 16, digits.saturating_sub(1));
+    }
+    put_digit(text, number);
 }
 
 #[cfg(test)]

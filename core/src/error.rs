@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
+use crate::digits::put_signed;
 use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
@@ -264,11 +265,21 @@ enum Detail {
 
 /// What is wrong with a value. Behind a table, so that a build that decodes and binds no values has
 /// no code that tells of types; with little in it, since all of it is in every other build.
-trait ValueError: fmt::Display + Any + Send + Sync {}
+trait ValueError: Any + Send + Sync {
+    fn text(&self) -> String;
+}
 
-impl ValueError for BindError {}
+impl ValueError for BindError {
+    fn text(&self) -> String {
+        alloc::format!("{self}")
+    }
+}
 
-impl ValueError for RowError {}
+impl ValueError for RowError {
+    fn text(&self) -> String {
+        alloc::format!("{self}")
+    }
+}
 
 impl dyn ValueError {
     fn as_type<T: 'static>(&self) -> Option<&T> {
@@ -279,14 +290,14 @@ impl dyn ValueError {
 
 impl fmt::Debug for dyn ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        f.write_str(&self.text())
     }
 }
 
 /// The same if it says the same.
 impl PartialEq for dyn ValueError {
     fn eq(&self, other: &Self) -> bool {
-        alloc::format!("{self}") == alloc::format!("{other}")
+        self.text() == other.text()
     }
 }
 
@@ -603,104 +614,111 @@ const fn applied(code: ErrorCode) -> Applied {
 
 const NOWHERE: u16 = u16::MAX;
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Error {
+    /// What [`Display`](fmt::Display) shows. Small images do without the library's formatting.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        self.put_text(&mut text);
+        text
+    }
+
+    fn put_text(&self, text: &mut String) {
         match (self.kind(), self.detail()) {
-            (_, Some(Detail::Server(error))) => error.fmt(f),
-            (_, Some(Detail::Encode(error))) => error.fmt(f),
-            (_, Some(Detail::Parse(error))) => error.fmt(f),
-            (_, Some(Detail::Value(error))) => error.fmt(f),
+            (_, Some(Detail::Server(error))) => error.put_text(text),
+            (_, Some(Detail::Encode(error))) => error.put_text(text),
+            (_, Some(Detail::Parse(error))) => error.put_text(text),
+            (_, Some(Detail::Value(error))) => text.push_str(&error.text()),
             (kind, Some(Detail::History(causes))) => {
-                Summary(kind).fmt(f)?;
-                for (index, cause) in causes.iter().enumerate() {
-                    write!(f, "{}{cause}", if index == 0 { ": " } else { "; " })?;
+                put_phrase(text, kind);
+                let mut separator = ": ";
+                for cause in causes {
+                    text.push_str(separator);
+                    cause.put_text(text);
+                    separator = "; ";
                 }
-                Ok(())
             }
-            (kind, Some(Detail::Text(text))) => write!(f, "{}: {text}", Summary(kind)),
-            (kind, _) => Summary(kind).fmt(f),
+            (kind, Some(Detail::Text(more))) => {
+                put_phrase(text, kind);
+                text.push_str(": ");
+                text.push_str(more);
+            }
+            (kind, _) => put_phrase(text, kind),
         }
     }
 }
 
-/// One phrase for each kind.
-struct Summary(ErrorKind);
-
-impl fmt::Display for Summary {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let phrase = match self.0 {
-            ErrorKind::Server(code) => return write!(f, "{code}"),
-            ErrorKind::PeerMisbehaved(how) => match how {
-                PeerMisbehaved::BadHeader => "the peer sent something that is not CQL",
-                PeerMisbehaved::UnexpectedFrame => {
-                    "the peer sent a frame that does not belong here"
-                }
-                PeerMisbehaved::BadStreamId => "the peer used a stream id that is not allowed",
-                PeerMisbehaved::MalformedBody => "the peer sent a malformed body",
-                PeerMisbehaved::BadCompression => "the peer sent a body that does not decompress",
-                PeerMisbehaved::UnknownStreams => "the peer answers requests that nobody made",
-                PeerMisbehaved::WrongHost => "the connection reached another node",
-            },
-            ErrorKind::PeerIncompatible(why) => match why {
-                PeerIncompatible::ProtocolVersion => {
-                    "the peer does not speak this protocol version"
-                }
-                PeerIncompatible::CredentialsMissing => {
-                    "the peer wants a user and password, none is configured"
-                }
-                PeerIncompatible::Authentication => "the peer wants another way of authentication",
-                PeerIncompatible::Compression => {
-                    "the peer does not offer the compression asked for"
-                }
-                PeerIncompatible::OfferChanged => "the peer offers other extensions than before",
-            },
-            ErrorKind::Link(error) => return error.fmt(f),
-            ErrorKind::Unreachable => "no node could be reached",
-            ErrorKind::Timeout(what) => match what {
-                TimeoutKind::Connect => "connecting took too long",
-                TimeoutKind::Handshake => "the handshake took too long",
-                TimeoutKind::Request => "no answer within the request timeout",
-                TimeoutKind::Heartbeat => "no answer to the heartbeat",
-                TimeoutKind::Close => "closing took too long",
-            },
-            ErrorKind::Target(why) => match why {
-                TargetProblem::UnknownNode => "the statement's target is not known",
-                TargetProblem::UnknownShard => "the statement's target does not have the shard",
-                TargetProblem::NotConnected => "the statement's target is not connected",
-            },
-            ErrorKind::Busy => "all connections are busy and the queue is full",
-            ErrorKind::Limit(field) => match field {
-                LimitField::FrameLen => "the frame is longer than frame_len_max",
-                LimitField::Orphans => "too many requests were given up on this connection",
-                LimitField::PendingBytes => "too many bytes wait to be sent",
-                LimitField::Nodes => "the cluster has more nodes than the limit",
-                LimitField::PreparedStatements => "too many prepared statements",
-                LimitField::RowWindow => "a row is longer than row_window",
-            },
-            ErrorKind::Encode(EncodeFailure::Request) => "the request cannot be encoded",
-            ErrorKind::Encode(EncodeFailure::Value) => "a value cannot be encoded",
-            ErrorKind::Decode(DecodeFailure::Response) => "the response cannot be decoded",
-            ErrorKind::Decode(DecodeFailure::Value) => "a value cannot be decoded",
-            ErrorKind::ApiMisuse(how) => match how {
-                ApiMisuse::SessionClosed => "the session is closed",
-                ApiMisuse::NotRows => "the statement returned no rows",
-                ApiMisuse::NotOneRow => "the statement did not return exactly one row",
-                ApiMisuse::ValuesUnprepared => "a statement with values must be prepared",
-                ApiMisuse::StaleStatement => {
-                    "the statement takes other values now: prepare it again"
-                }
-            },
-            ErrorKind::Config(what) => match what {
-                ConfigProblem::ContactPoint => "not a usable contact point",
-                ConfigProblem::Keyspace => "not a keyspace name",
-                ConfigProblem::OutOfRange => "a setting is out of its range",
-                ConfigProblem::Tls => "TLS cannot be set up",
-                ConfigProblem::Relay => "the address of a relay cannot be used",
-            },
-            ErrorKind::Bug => "bug in messina",
-        };
-        f.write_str(phrase)
+        f.write_str(&self.text())
     }
+}
+
+/// One phrase for each kind.
+fn put_phrase(text: &mut String, kind: ErrorKind) {
+    let phrase = match kind {
+        ErrorKind::Server(code) => return code.put_text(text),
+        ErrorKind::PeerMisbehaved(how) => match how {
+            PeerMisbehaved::BadHeader => "the peer sent something that is not CQL",
+            PeerMisbehaved::UnexpectedFrame => "the peer sent a frame that does not belong here",
+            PeerMisbehaved::BadStreamId => "the peer used a stream id that is not allowed",
+            PeerMisbehaved::MalformedBody => "the peer sent a malformed body",
+            PeerMisbehaved::BadCompression => "the peer sent a body that does not decompress",
+            PeerMisbehaved::UnknownStreams => "the peer answers requests that nobody made",
+            PeerMisbehaved::WrongHost => "the connection reached another node",
+        },
+        ErrorKind::PeerIncompatible(why) => match why {
+            PeerIncompatible::ProtocolVersion => "the peer does not speak this protocol version",
+            PeerIncompatible::CredentialsMissing => {
+                "the peer wants a user and password, none is configured"
+            }
+            PeerIncompatible::Authentication => "the peer wants another way of authentication",
+            PeerIncompatible::Compression => "the peer does not offer the compression asked for",
+            PeerIncompatible::OfferChanged => "the peer offers other extensions than before",
+        },
+        ErrorKind::Link(error) => return error.put_text(text),
+        ErrorKind::Unreachable => "no node could be reached",
+        ErrorKind::Timeout(what) => match what {
+            TimeoutKind::Connect => "connecting took too long",
+            TimeoutKind::Handshake => "the handshake took too long",
+            TimeoutKind::Request => "no answer within the request timeout",
+            TimeoutKind::Heartbeat => "no answer to the heartbeat",
+            TimeoutKind::Close => "closing took too long",
+        },
+        ErrorKind::Target(why) => match why {
+            TargetProblem::UnknownNode => "the statement's target is not known",
+            TargetProblem::UnknownShard => "the statement's target does not have the shard",
+            TargetProblem::NotConnected => "the statement's target is not connected",
+        },
+        ErrorKind::Busy => "all connections are busy and the queue is full",
+        ErrorKind::Limit(field) => match field {
+            LimitField::FrameLen => "the frame is longer than frame_len_max",
+            LimitField::Orphans => "too many requests were given up on this connection",
+            LimitField::PendingBytes => "too many bytes wait to be sent",
+            LimitField::Nodes => "the cluster has more nodes than the limit",
+            LimitField::PreparedStatements => "too many prepared statements",
+            LimitField::RowWindow => "a row is longer than row_window",
+        },
+        ErrorKind::Encode(EncodeFailure::Request) => "the request cannot be encoded",
+        ErrorKind::Encode(EncodeFailure::Value) => "a value cannot be encoded",
+        ErrorKind::Decode(DecodeFailure::Response) => "the response cannot be decoded",
+        ErrorKind::Decode(DecodeFailure::Value) => "a value cannot be decoded",
+        ErrorKind::ApiMisuse(how) => match how {
+            ApiMisuse::SessionClosed => "the session is closed",
+            ApiMisuse::NotRows => "the statement returned no rows",
+            ApiMisuse::NotOneRow => "the statement did not return exactly one row",
+            ApiMisuse::ValuesUnprepared => "a statement with values must be prepared",
+            ApiMisuse::StaleStatement => "the statement takes other values now: prepare it again",
+        },
+        ErrorKind::Config(what) => match what {
+            ConfigProblem::ContactPoint => "not a usable contact point",
+            ConfigProblem::Keyspace => "not a keyspace name",
+            ConfigProblem::OutOfRange => "a setting is out of its range",
+            ConfigProblem::Tls => "TLS cannot be set up",
+            ConfigProblem::Relay => "the address of a relay cannot be used",
+        },
+        ErrorKind::Bug => "bug in messina",
+    };
+    text.push_str(phrase);
 }
 
 impl fmt::Debug for Error {
@@ -854,9 +872,9 @@ pub enum TlsFailure {
     RefusedByPeer,
 }
 
-impl fmt::Display for TlsFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl TlsFailure {
+    const fn phrase(self) -> &'static str {
+        match self {
             Self::Expired => "the certificate has expired",
             Self::NotYetValid => "the certificate is not valid yet",
             Self::UnknownIssuer => "the certificate's issuer is not trusted",
@@ -865,7 +883,13 @@ impl fmt::Display for TlsFailure {
             Self::NotTls => "the peer does not speak TLS",
             Self::NothingInCommon => "no protocol version or cipher in common",
             Self::RefusedByPeer => "the peer refused",
-        })
+        }
+    }
+}
+
+impl fmt::Display for TlsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.phrase())
     }
 }
 
@@ -936,9 +960,9 @@ impl LinkError {
     }
 }
 
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
+impl LinkError {
+    fn put_text(&self, text: &mut String) {
+        text.push_str(match self.kind {
             LinkErrorKind::Resolve => "name has no address",
             LinkErrorKind::Refused => "connection refused",
             LinkErrorKind::Reset => "connection reset by peer",
@@ -949,13 +973,30 @@ impl fmt::Display for LinkError {
             LinkErrorKind::ClosedByPeer => "closed by peer",
             LinkErrorKind::ClosedByUs => "closed by this side",
             LinkErrorKind::Other => "link failed",
-        })?;
-        match self.more {
-            LinkDetail::None => Ok(()),
-            LinkDetail::Tls(why) => write!(f, ": {why}"),
-            LinkDetail::OsCode(code) => write!(f, " (os error {code})"),
-            LinkDetail::Said(code, meaning) => write!(f, ": {meaning} (code {code})"),
+        });
+        let (before, said, code) = match self.more {
+            LinkDetail::None => return,
+            LinkDetail::Tls(why) => (": ", why.phrase(), None),
+            LinkDetail::OsCode(code) => (" (os error ", "", Some(code)),
+            LinkDetail::Said(code, meaning) => {
+                text.push_str(": ");
+                (meaning, " (code ", Some(i32::from(code)))
+            }
+        };
+        text.push_str(before);
+        text.push_str(said);
+        if let Some(code) = code {
+            put_signed(text, code);
+            text.push(')');
         }
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.put_text(&mut text);
+        f.write_str(&text)
     }
 }
 

@@ -59,6 +59,8 @@ pub const FEATURES: &[&str] = &[
     "std",
     #[cfg(feature = "compact-ring")]
     "compact-ring",
+    #[cfg(feature = "streams")]
+    "streams",
     #[cfg(feature = "topology")]
     "topology",
     #[cfg(feature = "tracing")]

@@ -6,6 +6,7 @@ use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 
+use crate::digits::put_number;
 use crate::sync::Shared;
 use crate::time::Instant;
 use crate::words::{joined, put_digit};
@@ -51,7 +52,7 @@ impl Endpoint {
             Self::Addr(addr) => {
                 put_ip(text, addr.ip());
                 text.push(':');
-                put_number(text, u32::from(addr.port()));
+                put_number(text, u64::from(addr.port()));
             }
             Self::Name { host, port } => {
                 // An address may stand in a name's place.
@@ -60,7 +61,7 @@ impl Endpoint {
                     false => ("", ""),
                 };
                 text.push_str(&joined(&[open, host, close, ":"]));
-                put_number(text, u32::from(*port));
+                put_number(text, u64::from(*port));
             }
             Self::Local(name) => text.push_str(name),
         }
@@ -75,14 +76,6 @@ impl Endpoint {
     }
 }
 
-/// Appends the digits of a number.
-pub(crate) fn put_number(text: &mut String, number: u32) {
-    if number >= 10 {
-        put_number(text, number / 10);
-    }
-    put_digit(text, number % 10);
-}
-
 /// Without the shorter forms of version 6.
 fn put_ip(text: &mut String, ip: IpAddr) {
     match ip {
@@ -91,7 +84,7 @@ fn put_ip(text: &mut String, ip: IpAddr) {
             for octet in ip.octets() {
                 text.push_str(separator);
                 separator = ".";
-                put_number(text, u32::from(octet));
+                put_number(text, u64::from(octet));
             }
         }
         IpAddr::V6(ip) => {

@@ -7,7 +7,7 @@ use super::answer::{check_keyspace, server_error};
 use super::control::CONTROL;
 use super::host::{Answered, Done, Host};
 use super::link::{Keyspace, Link};
-use super::machine::Machine;
+use super::machine::{Machine, NONE};
 use super::plane::{Candidate, Route};
 use super::request::{Request, Statement};
 use crate::conn::extensions::{Agreed, TabletsRouting};
@@ -38,24 +38,27 @@ impl Machine {
         // Once none has room the others in the queue need not be looked at.
         let mut may_go_on = self.links.iter().any(|link| link.serves());
         while may_go_on && let Some(&number) = self.queue.get(at) {
-            match self.try_submit(number) {
-                Submitted::Yes | Submitted::Gone => {
-                    self.queue.remove(at);
-                }
-                Submitted::Never(error) => {
-                    self.queue.remove(at);
-                    self.refused.push((number, error));
-                }
-                Submitted::Full => {
-                    at = at.saturating_add(1);
-                    may_go_on = self.links.len() > 1 && at < LOOKED_AHEAD_MAX;
-                }
+            let submitted = self.try_submit(number);
+            if let Submitted::Never(error) = &submitted {
+                self.refused.push((number, error.clone()));
+            }
+            if matches!(submitted, Submitted::Full) {
+                may_go_on = self.links.len() > 1 && at < LOOKED_AHEAD_MAX;
+            } else if let Some(place) = self.queue.get_mut(at) {
+                *place = NONE;
+            }
+            if self.queue.front() == Some(&NONE) {
+                self.queue.pop_front();
+            } else {
+                at = at.saturating_add(1);
             }
         }
         while self.queue.len() > self.config.limits.connection.waiting
             && let Some(number) = self.queue.pop_back()
         {
-            self.refused.push((number, Error::new(ErrorKind::Busy)));
+            if number != NONE {
+                self.refused.push((number, Error::new(ErrorKind::Busy)));
+            }
         }
         for (number, error) in core::mem::take(&mut self.refused) {
             self.fail(number, &error, host);
@@ -168,18 +171,38 @@ impl Machine {
         let Some(Some(request)) = self.requests.get(number) else {
             return None;
         };
+        if !self.is_full() {
+            return self.links.iter().position(|link| link.serves());
+        }
         let plan = request.plan.as_deref().unwrap_or_default();
         let mut tried = request.tried;
         for candidate in plan.iter().skip(usize::from(tried)) {
             if let Some(at) = self.best_of(Some(candidate)) {
+                let (member, shard) = (candidate.member, candidate.shard);
                 if let Some(Some(request)) = self.requests.get_mut(number) {
                     request.tried = tried;
+                }
+                if let Some(shard) = shard {
+                    self.note_shard(at, member, shard.value());
                 }
                 return Some(at);
             }
             tried = tried.saturating_add(1);
         }
         self.best_of(None)
+    }
+
+    /// Counts whether a request for a shard has found a link of it.
+    fn note_shard(&mut self, at: usize, member: u16, shard: u16) {
+        let reached = self.links.get(at).and_then(|link| link.shard()) == Some(shard);
+        let count = match reached {
+            true => &mut self.counters.shard_reached,
+            false => &mut self.counters.shard_missed,
+        };
+        *count = count.wrapping_add(1);
+        if !reached {
+            self.want_shard(member, shard);
+        }
     }
 
     /// The link to that member, of that shard if there is one, with the fewest requests on it.
@@ -228,7 +251,7 @@ impl Machine {
     pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut dyn Host) {
         match number {
             KEYSPACE => return self.handle_keyspace(at, host),
-            CONTROL => return self.handle_control(at),
+            CONTROL if self.is_full() => return self.handle_control(at),
             _ => {}
         }
         let (Some(Some(request)), Some(link)) =
@@ -243,12 +266,11 @@ impl Machine {
         };
         request.on = None;
         self.under_way = self.under_way.saturating_sub(1);
-        let place = (link.number, link.place.clone());
         let plan_len = request.plan.as_ref().map_or(0, |plan| plan.len());
-        let verdict = request.judge(outcome, &agreed, place.0, plan_len, self.now);
+        let verdict = request.judge(outcome, &agreed, link.number, plan_len, self.now);
         match verdict {
             Verdict::Finish(answer) => {
-                let node = self.node_of(&place.1, host);
+                let node = self.node_of(at, host);
                 self.answered(number, answer, &agreed, node, host);
             }
             Verdict::Again => {
@@ -257,7 +279,7 @@ impl Machine {
             }
             Verdict::Fail(error) => {
                 let made = request.attempts;
-                let node = self.node_of(&place.1, host);
+                let node = self.node_of(at, host);
                 let shard = agreed.shard().map(|shard| shard.value());
                 let made = made.saturating_sub(u8::from(was_sent(&error)));
                 self.fail(number, &error.at(Some(node), shard, made), host);

@@ -24,6 +24,8 @@ pub(super) struct Link {
     pub(super) is_walk: bool,
     /// The member that it leads to, once that is known.
     pub(super) member: Option<u16>,
+    /// Its number in answers and errors, once it was told.
+    pub(super) node: Option<u16>,
     /// The shard that was wished for.
     pub(super) wish: Option<u16>,
     /// Whether it was seen that it is not one too many.
@@ -86,6 +88,7 @@ impl Link {
             place,
             is_walk: true,
             member: None,
+            node: None,
             wish: None,
             is_settled: false,
             deadline,
@@ -168,7 +171,9 @@ impl Link {
         }
         match self.ended {
             // What has come is still of use, and may wait for its reader.
-            Some(error) if self.streamed.is_none() || self.input.is_empty() => Err(error.into()),
+            Some(error) if !HAS_STREAMS || self.streamed.is_none() || self.input.is_empty() => {
+                Err(error.into())
+            }
             _ => Ok(()),
         }
     }
@@ -182,7 +187,8 @@ impl Link {
     ) -> Result<(), Error> {
         loop {
             self.is_stalled = false;
-            if let Some(request) = self.streamed
+            if HAS_STREAMS
+                && let Some(request) = self.streamed
                 && !self.is_skipping
                 && self.framer.has_body_left()
             {
@@ -199,14 +205,16 @@ impl Link {
             };
             match cut {
                 Cut::Start(header) => {
-                    self.begin_body(&header, pieces);
+                    if HAS_STREAMS {
+                        self.begin_body(&header, pieces);
+                    }
                     self.header = Some(header);
                 }
                 // Too long to be held, not to be streamed.
-                Cut::TooLong(header) if self.begin_body(&header, pieces) => {
+                Cut::TooLong(header) if HAS_STREAMS && self.begin_body(&header, pieces) => {
                     self.header = Some(header);
                 }
-                Cut::Piece(bytes) => match self.streamed {
+                Cut::Piece(bytes) => match self.streamed.filter(|_| HAS_STREAMS) {
                     Some(_) if self.is_skipping => {}
                     Some(request) => pieces.put(request, bytes),
                     None => self.body = bytes,
@@ -407,6 +415,9 @@ impl Link {
         connection.map_or(handshake, |at| at.min(handshake))
     }
 }
+
+/// Whether bodies can come in pieces.
+const HAS_STREAMS: bool = cfg!(any(test, feature = "streams"));
 
 /// Events of one connection that are kept until they are looked at; the state that they tell of is
 /// read anew anyway.

@@ -47,8 +47,9 @@ pub struct Machine {
     pub(super) links: Vec<Box<Link>>,
     /// Links that have served.
     pub(super) served: u32,
-    /// Where links led to; their places are the numbers of nodes.
-    nodes: Vec<Endpoint>,
+    /// Numbers of nodes that the host was told, and where they are: those of members, and others for
+    /// places that no member is known at.
+    nodes: Vec<(u16, Endpoint)>,
     /// Every request; none are those of `start` and `close`.
     pub(super) requests: Slab<Option<Request>>,
     /// Those to be submitted, in order, and when the first of them may be late.
@@ -59,6 +60,11 @@ pub struct Machine {
     /// Requests that have failed before they were begun.
     pub(super) refused: Vec<(u32, Error)>,
     pub(super) statements: Slab<Shared<Statement>>,
+    /// Statements of an earlier session, and requests that these have answered.
+    pub(super) saved: Vec<Shared<Statement>>,
+    given: Vec<(u32, u32)>,
+    /// What tells how requests have gone.
+    pub(super) counters: Counters,
     pub(super) ready: Option<u32>,
     closing: Option<u32>,
     pub(super) told: Vec<u32>,
@@ -110,6 +116,9 @@ impl Machine {
             under_way: 0,
             refused: Vec::new(),
             statements: Slab::new(),
+            saved: Vec::new(),
+            given: Vec::new(),
+            counters: Counters::default(),
             ready: None,
             closing: None,
             told: Vec::new(),
@@ -146,6 +155,7 @@ impl Machine {
     }
 
     /// Whether the whole cluster is made use of.
+    #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         HAS_TOPOLOGY && self.config.routing == Routing::Full
     }
@@ -221,6 +231,22 @@ impl Machine {
         }
     }
 
+    /// A request for a statement that is known already; it ends at the next run.
+    pub(super) fn give_statement(&mut self, statement: Shared<Statement>) -> u32 {
+        match self.statements.insert(statement) {
+            Ok(kept) if self.is_open() => {
+                let number = self.number();
+                self.given.push((number, kept));
+                number
+            }
+            Ok(kept) => {
+                self.statements.remove(kept);
+                self.refuse(session_closed())
+            }
+            Err(_) => self.refuse(Error::new(ErrorKind::Busy)),
+        }
+    }
+
     /// A request that fails with this error, at the next run.
     pub fn refuse(&mut self, error: Error) -> u32 {
         let number = self.number();
@@ -256,7 +282,13 @@ impl Machine {
                     connection.cancel(key, now, |_| ());
                 }
             }
-            None => self.queue.retain(|queued| *queued != number),
+            // Its number may stand for another one soon.
+            None => {
+                let mut queue = self.queue.iter_mut();
+                if let Some(place) = queue.find(|queued| **queued == number) {
+                    *place = NONE;
+                }
+            }
         }
         self.recycle(request);
     }
@@ -301,21 +333,67 @@ impl Machine {
         &self.plane
     }
 
-    /// Where a node is that answers and errors have named by its number.
-    pub fn node(&self, number: u16) -> Option<&Endpoint> {
-        self.nodes.get(usize::from(number))
+    /// Where the nodes are that answers and errors have named by their numbers.
+    pub fn nodes(&self) -> impl Iterator<Item = (u16, &Endpoint)> {
+        self.nodes.iter().map(|(number, place)| (*number, place))
     }
 
-    /// The number of a node, which the host has been told.
-    pub(super) fn node_of(&mut self, place: &Endpoint, host: &mut dyn Host) -> u16 {
-        let known = self.nodes.iter().position(|node| node == place);
-        let number = known.unwrap_or(self.nodes.len());
-        let node = u16::try_from(number).unwrap_or(u16::MAX);
-        if known.is_none() && number < NODES_MAX {
-            self.nodes.push(place.clone());
-            host.node(node, place);
+    /// The number of the node at the other end of a link, which the host has been told.
+    pub(super) fn node_of(&mut self, at: usize, host: &mut dyn Host) -> u16 {
+        let Some(link) = self.links.get(at) else {
+            return u16::MAX;
+        };
+        if let Some(node) = link.node {
+            return node;
+        }
+        if !HAS_TOPOLOGY {
+            // There is one link at a time, whose node is told anew each time.
+            host.node(0, &link.place);
+            if let Some(link) = self.links.get_mut(at) {
+                link.node = Some(0);
+            }
+            return 0;
+        }
+        let place = link.member.filter(|_| self.is_full());
+        let place = place.and_then(|member| self.member_place(member));
+        let (node, place) = match (link.member, place) {
+            (Some(member), Some(place)) => (member, place),
+            _ => {
+                let is_it = |(_, known): &&(u16, Endpoint)| *known == link.place;
+                let known = self.nodes.iter().find(is_it).map(|(number, _)| *number);
+                let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
+                let number = known.unwrap_or_else(|| UNPLACED.saturating_add(next));
+                (number, link.place.clone())
+            }
+        };
+        let known = self.nodes.iter_mut().find(|(number, _)| *number == node);
+        match known {
+            Some((_, told)) if *told == place => {}
+            Some((_, told)) => {
+                host.node(node, &place);
+                *told = place;
+            }
+            None => {
+                host.node(node, &place);
+                if self.nodes.len() < NODES_MAX {
+                    self.nodes.push((node, place));
+                }
+            }
+        }
+        if let Some(link) = self.links.get_mut(at) {
+            link.node = Some(node);
         }
         node
+    }
+
+    /// How many statements are held.
+    pub const fn statement_count(&self) -> usize {
+        self.statements.len()
+    }
+
+    /// How it has gone so far.
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Links with a place, a member and a shard, and requests on them.
@@ -402,6 +480,18 @@ impl Machine {
         self.set_time(now, wall);
         for (number, error) in core::mem::take(&mut self.refused) {
             self.fail(number, &error, host);
+        }
+        // What an earlier session has saved is of use to one that has topology.
+        let given = match HAS_TOPOLOGY {
+            true => core::mem::take(&mut self.given),
+            false => Vec::new(),
+        };
+        for (number, kept) in given {
+            if self.requests.remove(number).is_some()
+                && let Some(statement) = self.statements.get(kept)
+            {
+                host.done(number, Ok(Done::Prepared(kept, statement)));
+            }
         }
         let mut has_changed = true;
         for _ in 0..PASSES_MAX {
@@ -497,7 +587,7 @@ impl Machine {
             self.fail_queue(&error, host);
         }
         let is_idle = |link: &Link| link.serves() && !link.is_idle();
-        let is_busy = !self.queue.is_empty()
+        let is_busy = self.queue.iter().any(|queued| *queued != NONE)
             || self.under_way > 0
             || self.links.iter().any(|link| is_idle(link));
         if is_served && is_busy {
@@ -513,6 +603,18 @@ impl Machine {
         let closing = self.closing.take();
         self.finish(closing, host);
     }
+}
+
+/// How it has gone. The numbers go round at their end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Links that were begun.
+    pub connects: u32,
+    /// Requests for a shard that went to a link of it.
+    pub shard_reached: u32,
+    /// Requests for a shard that went elsewhere.
+    pub shard_missed: u32,
 }
 
 /// How it stands with a link.
@@ -574,6 +676,9 @@ const PASSES_MAX: u32 = 16;
 /// Bodies that are kept to be filled again, and how large these may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
+
+/// Numbers of nodes that are no members' begin here.
+pub const UNPLACED: u16 = 0x8000;
 
 /// Places that answers can name.
 const NODES_MAX: usize = 4096;

@@ -17,6 +17,7 @@
 //! | `answer` | what answers mean |
 //! | `link` | one link: handshake, frames in, bytes out |
 //! | [`cursor`] | rows out of a body that comes in pieces, through one window |
+//! | `warm` | what a later session begins with |
 //! | [`plane`] | what is known of the cluster, and where requests go |
 //!
 //! Above the machine, for a platform that has a [`Transport`](crate::drive::Transport):
@@ -94,10 +95,11 @@ mod session;
 mod slab;
 mod status;
 mod stream;
+mod warm;
 
 pub use batch::Batch;
 pub use host::{Answered, Done, Host};
-pub use machine::{LinkStatus, Machine, NONE};
+pub use machine::{Counters, LinkStatus, Machine, NONE, UNPLACED};
 pub use options::Options;
 pub use reply::{Reply, Rows};
 pub use request::{BatchPart, RequestOptions, Statement};

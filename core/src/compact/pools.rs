@@ -24,6 +24,8 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct Pools {
     troubles: Vec<Trouble>,
+    /// Members and shards that requests have missed, where links wait for that.
+    wanted: Vec<(u16, u16)>,
     next_at: Instant,
 }
 
@@ -44,6 +46,7 @@ impl Pools {
     pub(super) const fn new() -> Self {
         Self {
             troubles: Vec::new(),
+            wanted: Vec::new(),
             next_at: Instant::FAR_FUTURE,
         }
     }
@@ -120,8 +123,7 @@ impl Machine {
         if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
             return None;
         }
-        let address = SocketAddr::new(member.address()?, self.port());
-        let place = Endpoint::Addr(address);
+        let place = self.member_place(number)?;
         let trouble = self.pools.of(member.host_id());
         if let Some(trouble) = trouble
             && self.now < trouble.until
@@ -168,13 +170,19 @@ impl Machine {
         // Links under way without a wish may each reach one of the shards that lack one.
         let unwished = |link: &&Link| link.connection.is_none() && link.wish.is_none();
         let under_way = links().filter(unwished).count();
-        let mut lacking = (0..of.get()).filter(|shard| held(*shard) < shard_wanted);
+        let is_lazy = self.config.pool.lazy_shards;
+        let mut lacking = (0..of.get()).filter(|shard| {
+            let may_come = !is_lazy || self.pools.wanted.contains(&(number, *shard));
+            may_come && held(*shard) < shard_wanted
+        });
         let shard = lacking.nth(under_way)?;
         let port = match host.security() {
             Security::Plain => ports.plain,
             Security::Tls => ports.tls,
         };
-        let port = port.filter(|_| !trouble.is_some_and(|trouble| trouble.has_no_port));
+        let pool = &self.config.pool;
+        let has_port = !trouble.is_some_and(|trouble| trouble.has_no_port);
+        let port = port.filter(|_| has_port && pool.shard_aware && pool.shard_aware_port);
         let steering = match host.steering() {
             SteeringKind::BestEffortShard => Steering::Shard { shard, of },
             SteeringKind::ExactPort => {
@@ -210,6 +218,12 @@ impl Machine {
         }
     }
 
+    /// Where a member is reached, if that is known.
+    pub fn member_place(&self, member: u16) -> Option<Endpoint> {
+        let address = self.plane.member(member)?.address()?;
+        Some(Endpoint::Addr(SocketAddr::new(address, self.port())))
+    }
+
     /// Adds the places of members, where a first connection may be found too.
     pub(super) fn add_members(&self, places: &mut Vec<Endpoint>) {
         let port = self.port();
@@ -220,6 +234,15 @@ impl Machine {
                     places.push(place);
                 }
             }
+        }
+    }
+
+    /// A request had to go to another shard.
+    pub(super) fn want_shard(&mut self, member: u16, shard: u16) {
+        let wanted = &mut self.pools.wanted;
+        let is_new = self.config.pool.lazy_shards && !wanted.contains(&(member, shard));
+        if is_new && wanted.len() < WANTED_MAX {
+            wanted.push((member, shard));
         }
     }
 
@@ -238,6 +261,8 @@ impl Machine {
             return;
         };
         let Some(agreed) = &link.agreed else { return };
+        // The member may be another one, or somewhere else.
+        link.node = None;
         match agreed.offer.host_id {
             Some(host) => link.member = self.plane.member_by_host_id(host),
             None => {
@@ -321,3 +346,6 @@ fn at_port(place: Endpoint, port: u16) -> Endpoint {
 /// Links that may fail to reach a wished shard, for each shard of a member, before no more is
 /// wished of it.
 const MISSES_PER_SHARD: u16 = 3;
+
+/// Shards that are remembered as wanted.
+const WANTED_MAX: usize = 4096;

@@ -9,8 +9,10 @@ use bytes::BytesMut;
 use super::answer;
 use super::machine::Machine;
 use super::plane::{Plan, Plane, TableKey};
+use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
+use crate::digits::put_number;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::routing::{Token, VersionBlock};
 use crate::sync::Shared;
@@ -50,9 +52,20 @@ impl Statement {
         table: &mut dyn FnMut(&str, &str) -> Option<TableKey>,
     ) -> Result<Self, Error> {
         let body = answer::message(answer)?;
-        let dialect = agreed.dialect();
+        let is_lwt = |flags| agreed.is_lwt(flags);
+        Self::parse(text, body, agreed.dialect(), &is_lwt, table)
+    }
+
+    /// From the body of PREPARED, or from what was saved of it.
+    pub(super) fn parse(
+        text: Box<str>,
+        body: &[u8],
+        dialect: Dialect,
+        is_lwt: &dyn Fn(u32) -> bool,
+        table: &mut dyn FnMut(&str, &str) -> Option<TableKey>,
+    ) -> Result<Self, Error> {
         let prepared = parse(body, &dialect)?;
-        let is_lwt = agreed.is_lwt(prepared.bound.flags);
+        let is_lwt = is_lwt(prepared.bound.flags);
         let first = prepared.bound.columns.iter().next();
         let count = prepared.bound.columns.iter().count();
         Ok(Self {
@@ -66,6 +79,11 @@ impl Statement {
             body: Box::from(body),
             dialect,
         })
+    }
+
+    /// What it was made of: the body of PREPARED, how that is read, whether it is conditional.
+    pub(super) const fn parts(&self) -> (&[u8], &Dialect, bool) {
+        (&self.body, &self.dialect, self.is_lwt)
     }
 
     /// What the node told of it.
@@ -270,8 +288,15 @@ fn put_prepare(
 }
 
 impl Machine {
-    /// Prepares a text; ends as [`Done::Prepared`](super::Done::Prepared).
+    /// Prepares a text; ends as [`Done::Prepared`](super::Done::Prepared). One that an earlier session
+    /// has saved is there at once.
     pub fn prepare(&mut self, text: &str) -> u32 {
+        if HAS_TOPOLOGY {
+            let saved = self.saved.iter().find(|saved| *saved.text == *text);
+            if let Some(statement) = saved.cloned() {
+                return self.give_statement(statement);
+            }
+        }
         let mut request = self.new_request(Opcode::Prepare, &RequestOptions::default());
         request.is_idempotent = true;
         let written = put_prepare(text, self.config.protocol, &mut request.body);
@@ -312,7 +337,9 @@ impl Machine {
         let statement = self.held(number)?.clone();
         check_count(&statement, values)?;
         request.table = statement.table;
-        request.token = statement.token(&self.plane, values);
+        if self.is_full() {
+            request.token = statement.token(&self.plane, values);
+        }
         request.body.put_short_bytes("prepared id", &statement.id)?;
         request.metadata_id_at = Some(request.body.len());
         let is_read = statement.is_read;
@@ -347,7 +374,8 @@ impl Machine {
             }
         }
         // A batch goes where its first statement's row lives.
-        if let Some(BatchPart::Statement(_, values)) = parts.first()
+        if self.is_full()
+            && let Some(BatchPart::Statement(_, values)) = parts.first()
             && let Some(first) = request.batched.first()
         {
             request.table = first.table;
@@ -448,9 +476,9 @@ fn check_count(statement: &Statement, values: Values<'_>) -> Result<(), Error> {
     }
     let kind = ErrorKind::Encode(EncodeFailure::Value);
     let mut text = alloc::string::String::new();
-    crate::target::put_number(&mut text, u32::from(values.len()));
+    put_number(&mut text, u64::from(values.len()));
     text.push_str(" values for ");
-    crate::target::put_number(&mut text, u32::from(statement.marker_count));
+    put_number(&mut text, u64::from(statement.marker_count));
     text.push_str(" markers");
     Err(Error::with_text(kind, text))
 }

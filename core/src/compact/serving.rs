@@ -48,6 +48,8 @@ impl Machine {
     ) {
         let number = self.next_link;
         self.next_link = self.next_link.wrapping_add(1);
+        let connects = &mut self.counters.connects;
+        *connects = connects.wrapping_add(1);
         let mut target = Target::new(place, deadline);
         target.steering = steering;
         target.server_name.clone_from(&self.config.server_name);
@@ -203,14 +205,16 @@ impl Machine {
         if is_final {
             self.end(error, host);
         } else if has_served {
-            self.rest_pool(&link, &error);
+            if self.is_full() {
+                self.rest_pool(&link, &error);
+            }
             if !self.is_connected() {
                 // Without any, one is looked for like the first.
                 let timeouts = &self.config.timeouts;
                 self.contact
                     .lost(link.since, timeouts, self.now, &mut self.random);
             }
-        } else if !link.is_walk {
+        } else if !link.is_walk && self.is_full() {
             self.rest_pool(&link, &error);
         } else if is_adopted {
             let until = self.now.saturating_add(self.config.timeouts.connect);

@@ -21,11 +21,11 @@ use super::runner::Runner;
 use super::status::Status;
 use super::stream::RowStream;
 use crate::config::Config;
+use crate::digits::put_number;
 use crate::drive::{Clock, Transport};
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
 use crate::sync::Shared;
-use crate::target::put_number;
 use crate::wire::Values;
 
 /// Makes a session and its runner. Nothing happens until the runner is polled; then
@@ -304,9 +304,9 @@ fn begin(
 pub(super) fn does_not_fit(index: usize, markers: usize) -> Error {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut text = alloc::string::String::from("value ");
-    put_number(&mut text, number(index).saturating_add(1));
+    put_number(&mut text, u64::from(number(index)).saturating_add(1));
     text.push_str(" does not fit one of ");
-    put_number(&mut text, number(markers));
+    put_number(&mut text, u64::from(number(markers)));
     text.push_str(" markers");
     Error::with_text(ErrorKind::Encode(EncodeFailure::Value), text)
 }

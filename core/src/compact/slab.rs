@@ -55,6 +55,10 @@ impl<T> Slab<T> {
         u32::try_from(self.entries.len()).unwrap_or(ENTRIES_MAX)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().flatten()
+    }
+
     /// How many are kept.
     pub(super) const fn len(&self) -> usize {
         self.entries.len().saturating_sub(self.free.len())

@@ -21,8 +21,8 @@ pub struct Status {
     pub members: Vec<MemberStatus>,
     /// What is held of tablets, and how often requests were sent without knowing where to.
     pub counters: PlaneCounters,
-    /// Where nodes are that replies and errors name by their numbers, which are the places in here.
-    pub nodes: Vec<Endpoint>,
+    /// Where nodes are that replies and errors name by their numbers.
+    pub nodes: Vec<(u16, Endpoint)>,
 }
 
 /// How it stands with a connection.
@@ -66,7 +66,8 @@ impl Status {
             host_id: member.host_id(),
             address: member.address(),
         });
-        let nodes = (0..).map_while(|number| state.machine.node(number).cloned());
+        let nodes = state.machine.nodes();
+        let nodes = nodes.map(|(number, place)| (number, place.clone()));
         Self {
             is_open: state.machine.is_open() && state.over.is_none(),
             connections: connections.collect(),

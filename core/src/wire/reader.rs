@@ -5,11 +5,14 @@
 //! cursor borrows: strings and byte strings are slices of the body.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Deref;
 
 use uuid::Uuid;
+
+use crate::digits::{put_hex, put_number, put_signed};
 
 /// Why bytes could not be read. It dereferences to the [`ParseFacts`], which stands on the heap: one
 /// word goes through the many results that never fail, in place of five.
@@ -68,22 +71,49 @@ pub enum ParseErrorKind {
     TooDeep,
 }
 
-impl fmt::Display for ParseError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} at byte {}: ", self.what, self.at)?;
+impl ParseError {
+    pub(crate) fn put_text(&self, text: &mut String) {
+        text.push_str(self.what);
+        text.push_str(" at byte ");
+        put_number(text, u64::from(self.at));
+        text.push_str(": ");
         match self.kind {
             ParseErrorKind::Truncated { needed, left } => {
-                write!(formatter, "needs {needed} bytes, {left} left")
+                text.push_str("needs ");
+                put_number(text, u64::from(needed));
+                text.push_str(" bytes, ");
+                put_number(text, u64::from(left));
+                text.push_str(" left");
             }
-            ParseErrorKind::Trailing { extra } => write!(formatter, "{extra} bytes too many"),
-            ParseErrorKind::BadLength { len } => write!(formatter, "bad length {len}"),
-            ParseErrorKind::BadCount { count } => write!(formatter, "bad count {count}"),
-            ParseErrorKind::Null => formatter.write_str("null"),
-            ParseErrorKind::NotUtf8 => formatter.write_str("not UTF-8"),
-            ParseErrorKind::UnknownCode { code } => write!(formatter, "unknown code 0x{code:x}"),
-            ParseErrorKind::OutOfRange => formatter.write_str("out of range"),
-            ParseErrorKind::TooDeep => formatter.write_str("nested too deeply"),
+            ParseErrorKind::Trailing { extra } => {
+                put_number(text, u64::from(extra));
+                text.push_str(" bytes too many");
+            }
+            ParseErrorKind::BadLength { len } => {
+                text.push_str("bad length ");
+                put_signed(text, len);
+            }
+            ParseErrorKind::BadCount { count } => {
+                text.push_str("bad count ");
+                put_signed(text, count);
+            }
+            ParseErrorKind::UnknownCode { code } => {
+                text.push_str("unknown code 0x");
+                put_hex(text, code, 1);
+            }
+            ParseErrorKind::Null => text.push_str("null"),
+            ParseErrorKind::NotUtf8 => text.push_str("not UTF-8"),
+            ParseErrorKind::OutOfRange => text.push_str("out of range"),
+            ParseErrorKind::TooDeep => text.push_str("nested too deeply"),
         }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.put_text(&mut text);
+        formatter.write_str(&text)
     }
 }
 

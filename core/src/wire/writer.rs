@@ -5,11 +5,14 @@
 //! writing one that does not fit its field, so a lying length cannot leave this crate.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
 
 use bytes::BytesMut;
+
+use crate::digits::put_number;
 
 use super::{Consistency, ProtocolVersion};
 
@@ -53,22 +56,40 @@ pub enum EncodeErrorKind {
     NotHere,
 }
 
+impl EncodeError {
+    pub(crate) fn put_text(&self, text: &mut String) {
+        text.push_str(self.what);
+        let numbers = |text: &mut String, count: usize, unit: &str, max: u64| {
+            text.push_str(": ");
+            put_number(text, u64::try_from(count).unwrap_or(u64::MAX));
+            text.push_str(unit);
+            put_number(text, max);
+        };
+        let (phrase, version) = match self.kind {
+            EncodeErrorKind::TooLong { len, max } => {
+                return numbers(text, len, " bytes, at most ", u64::from(max));
+            }
+            EncodeErrorKind::TooMany { count, max } => {
+                return numbers(text, count, ", at most ", u64::from(max));
+            }
+            EncodeErrorKind::NotInVersion(version) => (": not in protocol v", Some(version)),
+            EncodeErrorKind::MissingInVersion(version) => {
+                (": required by protocol v", Some(version))
+            }
+            EncodeErrorKind::NotHere => (": not allowed here", None),
+        };
+        text.push_str(phrase);
+        if let Some(version) = version {
+            put_number(text, u64::from(version.number()));
+        }
+    }
+}
+
 impl fmt::Display for EncodeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: ", self.what)?;
-        match self.kind {
-            EncodeErrorKind::TooLong { len, max } => {
-                write!(formatter, "{len} bytes, at most {max}")
-            }
-            EncodeErrorKind::TooMany { count, max } => write!(formatter, "{count}, at most {max}"),
-            EncodeErrorKind::NotInVersion(version) => {
-                write!(formatter, "not in protocol {version}")
-            }
-            EncodeErrorKind::MissingInVersion(version) => {
-                write!(formatter, "required by protocol {version}")
-            }
-            EncodeErrorKind::NotHere => formatter.write_str("not allowed here"),
-        }
+        let mut text = String::new();
+        self.put_text(&mut text);
+        formatter.write_str(&text)
     }
 }
 

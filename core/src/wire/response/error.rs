@@ -71,9 +71,19 @@ fn text(mut bytes: &[u8]) -> Box<str> {
     }
 }
 
+impl ServerError {
+    pub(crate) fn put_text(&self, text: &mut String) {
+        self.code.put_text(text);
+        text.push_str(": ");
+        text.push_str(&self.message);
+    }
+}
+
 impl fmt::Display for ServerError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.code, self.message)
+        let mut text = String::new();
+        self.put_text(&mut text);
+        formatter.write_str(&text)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Codes of ERROR. Numbers that this crate does not know are kept.
 
+use alloc::string::String;
 use core::fmt;
+
+use crate::digits::put_hex;
 
 /// What kind of error the server reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -126,13 +129,22 @@ impl ErrorCode {
     }
 }
 
+impl ErrorCode {
+    pub(crate) fn put_text(self, text: &mut String) {
+        text.push_str(self.name());
+        if let Some(number) = self.number() {
+            text.push_str(" (0x");
+            put_hex(text, number.cast_unsigned(), 4);
+            text.push(')');
+        }
+    }
+}
+
 impl fmt::Display for ErrorCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())?;
-        match self.number() {
-            Some(number) => write!(formatter, " (0x{number:04x})"),
-            None => Ok(()),
-        }
+        let mut text = String::new();
+        self.put_text(&mut text);
+        formatter.write_str(&text)
     }
 }
 

@@ -193,7 +193,7 @@ impl State {
 }
 
 /// What a reason of the relay is to core, the relay's word with it.
-pub(crate) const fn link_error(reason: Reason) -> LinkError {
+pub const fn link_error(reason: Reason) -> LinkError {
     let kind = match reason {
         Reason::Refused | Reason::Forbidden => LinkErrorKind::Refused,
         Reason::Unreachable => LinkErrorKind::Unreachable,

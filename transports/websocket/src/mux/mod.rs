@@ -37,7 +37,7 @@ use messina_core::time::Instant;
 use crate::sync::Lock;
 use crate::tunnel::{ChannelId, Limits, Reason, Wish};
 use cell::Cell;
-pub(crate) use cell::link_error as reason_error;
+pub use cell::link_error as reason_error;
 pub use link::{ChannelLink, Connecting};
 pub use pump::Pump;
 
