@@ -59,10 +59,14 @@ pub const FEATURES: &[&str] = &[
     "std",
     #[cfg(feature = "compact-ring")]
     "compact-ring",
+    #[cfg(feature = "lazy-shards")]
+    "lazy-shards",
     #[cfg(feature = "streams")]
     "streams",
     #[cfg(feature = "topology")]
     "topology",
+    #[cfg(feature = "warm-start")]
+    "warm-start",
     #[cfg(feature = "tracing")]
     "tracing",
     #[cfg(feature = "test-util")]

@@ -338,7 +338,7 @@ impl Machine {
         self.nodes.iter().map(|(number, place)| (*number, place))
     }
 
-    /// The number of the node at the other end of a link, which the host has been told.
+    /// The number of the node at the other end of a link, which the host is told for each link.
     pub(super) fn node_of(&mut self, at: usize, host: &mut dyn Host) -> u16 {
         let Some(link) = self.links.get(at) else {
             return u16::MAX;
@@ -354,31 +354,19 @@ impl Machine {
             }
             return 0;
         }
-        let place = link.member.filter(|_| self.is_full());
-        let place = place.and_then(|member| self.member_place(member));
-        let (node, place) = match (link.member, place) {
-            (Some(member), Some(place)) => (member, place),
-            _ => {
-                let is_it = |(_, known): &&(u16, Endpoint)| *known == link.place;
-                let known = self.nodes.iter().find(is_it).map(|(number, _)| *number);
-                let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-                let number = known.unwrap_or_else(|| UNPLACED.saturating_add(next));
-                (number, link.place.clone())
-            }
-        };
-        let known = self.nodes.iter_mut().find(|(number, _)| *number == node);
-        match known {
-            Some((_, told)) if *told == place => {}
-            Some((_, told)) => {
-                host.node(node, &place);
-                *told = place;
-            }
-            None => {
-                host.node(node, &place);
-                if self.nodes.len() < NODES_MAX {
-                    self.nodes.push((node, place));
-                }
-            }
+        let member = link.member;
+        let place = member.and_then(|member| self.member_place(member));
+        let place = place.unwrap_or_else(|| link.place.clone());
+        // Where no member is known yet, the place itself has a number.
+        let known = self.nodes.iter().find(|(_, known)| *known == place);
+        let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
+        let known = known.map_or(UNPLACED.saturating_add(next), |(number, _)| *number);
+        let node = member.unwrap_or(known);
+        host.node(node, &place);
+        match self.nodes.iter_mut().find(|(number, _)| *number == node) {
+            Some((_, told)) => *told = place,
+            None if usize::from(next) < NODES_MAX => self.nodes.push((node, place)),
+            None => {}
         }
         if let Some(link) = self.links.get_mut(at) {
             link.node = Some(node);
@@ -481,8 +469,7 @@ impl Machine {
         for (number, error) in core::mem::take(&mut self.refused) {
             self.fail(number, &error, host);
         }
-        // What an earlier session has saved is of use to one that has topology.
-        let given = match HAS_TOPOLOGY {
+        let given = match HAS_WARM_STARTS {
             true => core::mem::take(&mut self.given),
             false => Vec::new(),
         };
@@ -666,6 +653,9 @@ impl Pieces for Streams<'_> {
 pub(super) fn session_closed() -> Error {
     Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
 }
+
+/// Whether sessions can begin with what earlier ones knew.
+pub(super) const HAS_WARM_STARTS: bool = cfg!(any(test, feature = "warm-start"));
 
 /// No request has this number: so many cannot be held.
 pub const NONE: u32 = u32::MAX;

@@ -95,6 +95,7 @@ mod session;
 mod slab;
 mod status;
 mod stream;
+#[cfg(any(test, feature = "warm-start"))]
 mod warm;
 
 pub use batch::Batch;

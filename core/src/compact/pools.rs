@@ -170,7 +170,7 @@ impl Machine {
         // Links under way without a wish may each reach one of the shards that lack one.
         let unwished = |link: &&Link| link.connection.is_none() && link.wish.is_none();
         let under_way = links().filter(unwished).count();
-        let is_lazy = self.config.pool.lazy_shards;
+        let is_lazy = HAS_LAZY_SHARDS && self.config.pool.lazy_shards;
         let mut lacking = (0..of.get()).filter(|shard| {
             let may_come = !is_lazy || self.pools.wanted.contains(&(number, *shard));
             may_come && held(*shard) < shard_wanted
@@ -239,6 +239,9 @@ impl Machine {
 
     /// A request had to go to another shard.
     pub(super) fn want_shard(&mut self, member: u16, shard: u16) {
+        if !HAS_LAZY_SHARDS {
+            return;
+        }
         let wanted = &mut self.pools.wanted;
         let is_new = self.config.pool.lazy_shards && !wanted.contains(&(member, shard));
         if is_new && wanted.len() < WANTED_MAX {
@@ -346,6 +349,9 @@ fn at_port(place: Endpoint, port: u16) -> Endpoint {
 /// Links that may fail to reach a wished shard, for each shard of a member, before no more is
 /// wished of it.
 const MISSES_PER_SHARD: u16 = 3;
+
+/// Whether links to shards may wait until a request asks for them.
+const HAS_LAZY_SHARDS: bool = cfg!(any(test, feature = "lazy-shards"));
 
 /// Shards that are remembered as wanted.
 const WANTED_MAX: usize = 4096;

@@ -7,9 +7,8 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::answer;
-use super::machine::Machine;
+use super::machine::{HAS_WARM_STARTS, Machine};
 use super::plane::{Plan, Plane, TableKey};
-use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::digits::put_number;
@@ -82,6 +81,7 @@ impl Statement {
     }
 
     /// What it was made of: the body of PREPARED, how that is read, whether it is conditional.
+    #[cfg(any(test, feature = "warm-start"))]
     pub(super) const fn parts(&self) -> (&[u8], &Dialect, bool) {
         (&self.body, &self.dialect, self.is_lwt)
     }
@@ -291,7 +291,7 @@ impl Machine {
     /// Prepares a text; ends as [`Done::Prepared`](super::Done::Prepared). One that an earlier session
     /// has saved is there at once.
     pub fn prepare(&mut self, text: &str) -> u32 {
-        if HAS_TOPOLOGY {
+        if HAS_WARM_STARTS {
             let saved = self.saved.iter().find(|saved| *saved.text == *text);
             if let Some(statement) = saved.cloned() {
                 return self.give_statement(statement);

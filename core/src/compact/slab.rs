@@ -55,6 +55,7 @@ impl<T> Slab<T> {
         u32::try_from(self.entries.len()).unwrap_or(ENTRIES_MAX)
     }
 
+    #[cfg(any(test, feature = "warm-start"))]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().flatten()
     }
