@@ -360,7 +360,7 @@ impl Machine {
         // Where no member is known yet, the place itself has a number.
         let known = self.nodes.iter().find(|(_, known)| *known == place);
         let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-        let known = known.map_or(UNPLACED.saturating_add(next), |(number, _)| *number);
+        let known = known.map_or_else(|| UNPLACED.saturating_add(next), |(number, _)| *number);
         let node = member.unwrap_or(known);
         host.node(node, &place);
         match self.nodes.iter_mut().find(|(number, _)| *number == node) {
