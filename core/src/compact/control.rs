@@ -178,6 +178,7 @@ impl Machine {
                 }
             }
             (Stage::Asked(_, question), Err(error)) => {
+                self.has_read = true;
                 let gets_along = self.plane.handle_failure(question, &error);
                 self.control.ask_at = self.now.saturating_add(EVENT_PAUSE);
                 if !gets_along && !is_passing(&error) {
@@ -200,6 +201,7 @@ impl Machine {
                 }
             }
             Changed::Members => {
+                self.has_read = true;
                 let pause = self.config.timeouts.refresh_interval;
                 self.control.refresh_at = self.now.saturating_add(pause);
                 for at in 0..self.links.len() {
@@ -223,6 +225,7 @@ impl Machine {
 
     /// Another link may do better; if there is none, the same later.
     fn move_control(&mut self) {
+        self.has_read = true;
         let held = self.control.link;
         self.control = Control::new();
         self.control.ask_at = self.now.saturating_add(EVENT_PAUSE);

@@ -47,6 +47,8 @@ pub struct Machine {
     pub(super) links: Vec<Box<Link>>,
     /// Links that have served.
     pub(super) served: u32,
+    /// The nodes of the cluster were read, or could not be: nobody has to wait for them.
+    pub(super) has_read: bool,
     /// Numbers of nodes that the host was told, and where they are: those of members, and others for
     /// places that no member is known at.
     nodes: Vec<(u16, Endpoint)>,
@@ -109,6 +111,7 @@ impl Machine {
             next_link: 0,
             links: Vec::new(),
             served: 0,
+            has_read: false,
             nodes: Vec::new(),
             requests: Slab::new(),
             queue: VecDeque::new(),
@@ -160,7 +163,8 @@ impl Machine {
         HAS_TOPOLOGY && self.config.routing == Routing::Full
     }
 
-    /// Begins, once; the request ends when the first connection takes requests, or with
+    /// Begins, once; the request ends when the first connection takes requests and, where the whole cluster is
+    /// made use of, its nodes are known (requests are taken before that too), or with
     /// [`ErrorKind::Config`] if the settings contradict each other or ask for compression, or with
     /// the reason why no connection could be had.
     pub fn start(&mut self) -> u32 {
@@ -486,6 +490,7 @@ impl Machine {
             has_changed = self.advance_links(host);
             if self.is_full() {
                 has_changed |= self.advance_control();
+                self.finish_start(host);
             }
             self.submit(host);
             if !has_changed {
@@ -566,12 +571,11 @@ impl Machine {
     /// Closes the links once nothing is under way.
     fn finish_closing(&mut self, host: &mut dyn Host) {
         let is_served = self.links.iter().any(|link| link.serves());
+        if let Some(number) = self.ready.take() {
+            self.fail(number, &session_closed(), host);
+        }
         if !is_served {
-            let error = session_closed();
-            if let Some(number) = self.ready.take() {
-                self.fail(number, &error, host);
-            }
-            self.fail_queue(&error, host);
+            self.fail_queue(&session_closed(), host);
         }
         let is_idle = |link: &Link| link.serves() && !link.is_idle();
         let is_busy = self.queue.iter().any(|queued| *queued != NONE)

@@ -157,8 +157,16 @@ impl Machine {
         if matches!(self.phase, Phase::Starting) {
             self.phase = Phase::Ready;
         }
-        let ready = self.ready.take();
-        self.finish(ready, host);
+        self.finish_start(host);
+    }
+
+    /// Whoever waits for the beginning has waited long enough, if that is so.
+    pub(super) fn finish_start(&mut self, host: &mut dyn Host) {
+        let is_known = !self.is_full() || self.has_read;
+        if is_known && matches!(self.phase, Phase::Ready) {
+            let ready = self.ready.take();
+            self.finish(ready, host);
+        }
     }
 
     pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut dyn Host) {

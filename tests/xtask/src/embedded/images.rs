@@ -1,6 +1,7 @@
 //! Builds the images of `examples/embassy-qemu`.
 
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use crate::command::Outcome;
 use crate::context::Context;
@@ -69,16 +70,18 @@ impl Images {
         for name in names {
             build = build.args(["--bin", name]);
         }
+        let variable = format!(
+            "CARGO_TARGET_{}_RUSTFLAGS",
+            target.replace('-', "_").to_uppercase()
+        );
+        let mut flags = paths_left_out(context);
         if options.contains(&SMALL_LIBRARY) {
-            let flags = format!(
-                "CARGO_TARGET_{}_RUSTFLAGS",
-                target.replace('-', "_").to_uppercase()
-            );
-            build = build
-                .env(&flags, "-Zunstable-options -Cpanic=immediate-abort")
-                .env_remove("RUSTFLAGS");
+            flags.push(String::from("-Zunstable-options -Cpanic=immediate-abort"));
         }
-        build.run()?;
+        build
+            .env(&variable, flags.join(" "))
+            .env_remove("RUSTFLAGS")
+            .run()?;
         let folder = toolchain.target_dir(context).join(target).join("release");
         Ok(Self { folder })
     }
@@ -87,6 +90,25 @@ impl Images {
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+}
+
+/// Panics name files. With their folders an image would weigh more where these have longer names.
+fn paths_left_out(context: &Context) -> Vec<String> {
+    let cargo = env::var_os("CARGO_HOME").map_or_else(
+        || env::home_dir().unwrap_or_default().join(".cargo"),
+        PathBuf::from,
+    );
+    let sources = fs::read_dir(cargo.join("registry/src"));
+    let sources = sources.into_iter().flatten().flatten();
+    let folders = sources
+        .map(|entry| entry.path())
+        .chain([context.root.clone()]);
+    folders
+        .filter_map(|folder| folder.into_os_string().into_string().ok())
+        // Flags are told apart by spaces.
+        .filter(|folder| !folder.contains(' '))
+        .map(|folder| format!("--remap-path-prefix={folder}=."))
+        .collect()
 }
 
 /// Lints, where the compiler has them.
