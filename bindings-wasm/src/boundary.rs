@@ -12,10 +12,7 @@ use core::cell::RefCell;
 use core::fmt::Write;
 use core::panic::PanicInfo;
 
-#[cfg(feature = "full")]
 use crate::instance::Instance;
-#[cfg(not(feature = "full"))]
-use crate::lite::Instance;
 use crate::options::RunOptions;
 
 #[global_allocator]

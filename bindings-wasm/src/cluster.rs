@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use messina_core::drive::{Endpoint, NodeStatus, Session};
-use messina_core::routing::{NodeIdx, Table, View};
+use messina_core::compact::plane::{KeyspaceKind, Member, TableView};
+use messina_core::compact::{LinkStatus, Machine, UNPLACED};
+use messina_core::target::Endpoint;
 
 use crate::outbox::{Outbox, word};
 
@@ -20,33 +21,18 @@ struct Count {
 
 impl Tally {
     pub(crate) fn count(&mut self, node: u16, shard: Option<u16>) {
-        let place = (node, shard);
-        match self
+        let found = self
             .0
-            .binary_search_by(|count| (count.node, count.shard).cmp(&place))
-        {
-            Ok(found) => {
-                if let Some(count) = self.0.get_mut(found) {
-                    count.requests += 1.0;
-                }
-            }
-            Err(at) => {
-                let requests = 1.0;
-                self.0.insert(
-                    at,
-                    Count {
-                        node,
-                        shard,
-                        requests,
-                    },
-                );
-            }
+            .iter()
+            .position(|count| (count.node, count.shard) == (node, shard));
+        match found.and_then(|found| self.0.get_mut(found)) {
+            Some(count) => count.requests += 1.0,
+            None => self.0.push(Count {
+                node,
+                shard,
+                requests: 1.0,
+            }),
         }
-    }
-
-    /// Forgets a node: its number names another one now.
-    pub(crate) fn forget(&mut self, node: u16) {
-        self.0.retain(|count| count.node != node);
     }
 
     fn of(&self, node: u16) -> impl Iterator<Item = &Count> {
@@ -55,7 +41,7 @@ impl Tally {
 }
 
 impl Outbox {
-    /// What the session knows. Layout:
+    /// What the machine knows. Layout:
     ///
     /// - doubles: requests that reached the shard they were meant for, and that missed it;
     ///   connections attempted; words: prepared statements, number of nodes;
@@ -67,65 +53,96 @@ impl Outbox {
     ///   that follow (`tablets_max` at most for each table), each: the token before its first, its
     ///   last one, version (64 bits each), bits (1 it has a version), number of replicas, each: node or
     ///   none, shard. The first replica is the leader where a keyspace is strongly consistent.
-    pub(crate) fn put_cluster(&mut self, session: &Session, tally: &Tally, tablets_max: usize) {
-        let status = session.status();
-        self.put_number(status.shard_tally.reached as f64);
-        self.put_number(status.shard_tally.missed as f64);
-        self.put_number(status.cluster.counters.connects as f64);
-        self.put_word(word(status.prepared));
-        self.put_word(word(status.nodes.len()));
-        for node in &status.nodes {
-            self.put_node(node, session, tally);
+    ///
+    /// Nodes have the numbers that they have in answers.
+    pub(crate) fn put_cluster(&mut self, machine: &Machine, tally: &Tally, tablets_max: usize) {
+        let counters = machine.counters();
+        for number in [
+            counters.shard_reached,
+            counters.shard_missed,
+            counters.connects,
+        ] {
+            self.put_number(f64::from(number));
         }
-        let view = session.view();
-        let tables = view.tables().filter(|table| table.has_tablets());
-        let tables: Vec<_> = tables.collect();
+        self.put_word(word(machine.statement_count()));
+        let plane = machine.plane();
+        let members = || {
+            let all = (0_u16..).zip(plane.members());
+            all.filter(|(_, member)| member.is_present())
+        };
+        self.put_word(word(members().count()));
+        for (number, member) in members() {
+            self.put_member(number, member, machine, tally);
+        }
+        let has_tablets = |table: &TableView<'_>| {
+            let kind = table.kind;
+            kind == KeyspaceKind::Tablets || kind == KeyspaceKind::StrongTablets
+        };
+        let tables: Vec<_> = plane.tables().filter(has_tablets).collect();
         self.put_word(word(tables.len()));
         for table in tables {
-            self.put_table(&view, table, tablets_max);
+            self.put_table(machine, &table, tablets_max);
         }
     }
 
-    fn put_node(&mut self, node: &NodeStatus, session: &Session, tally: &Tally) {
-        let number = node.node.value();
-        self.put_word(u32::from(number));
-        self.put_bytes(node.host_id.as_bytes());
-        let endpoint = session.endpoint(node.node);
-        self.put_display(&endpoint.unwrap_or(Endpoint::Addr(node.address)));
-        self.put_text(&node.dc);
-        self.put_text(&node.rack);
-        self.put_word(u32::from(node.is_up));
-        self.put_word(node.shards.map_or(0, u32::from));
-        self.put_word(word(node.connections.len()));
-        for connection in &node.connections {
-            self.put_maybe(connection.shard);
-            self.put_word(connection.in_flight);
-            self.put_word(u32::from(connection.orphans));
+    fn put_member(&mut self, member: u16, row: &Member, machine: &Machine, tally: &Tally) {
+        let plane = machine.plane();
+        let links = || {
+            machine
+                .links()
+                .filter(|link| link.member == Some(member) && link.serves)
+        };
+        let place = machine.member_place(member).map(|place| place.text());
+        let place = place.unwrap_or_default();
+        self.put_word(u32::from(member));
+        self.put_bytes(row.host_id().as_bytes());
+        self.put_text(&place);
+        let (dc, rack) = row.place();
+        self.put_text(plane.name(dc));
+        self.put_text(plane.name(rack));
+        self.put_word(u32::from(row.is_up()));
+        let shards = row.sharding().map(|map| map.count().get());
+        self.put_word(shards.map_or(0, u32::from));
+        self.put_word(word(links().count()));
+        let mut sorted: Vec<LinkStatus<'_>> = links().collect();
+        sorted.sort_unstable_by_key(|link| link.shard);
+        for link in sorted {
+            self.put_maybe(link.shard);
+            self.put_word(u32::from(link.in_use.saturating_sub(link.orphans)));
+            self.put_word(u32::from(link.orphans));
         }
-        self.put_word(word(tally.of(number).count()));
-        for count in tally.of(number) {
+        // What it answered before it was known as a member counts too.
+        let is_it = |(number, known): &(u16, &Endpoint)| {
+            *number == member || (*number >= UNPLACED && known.text() == place)
+        };
+        let numbers = || machine.nodes().filter(is_it).map(|(number, _)| number);
+        let counts = || numbers().flat_map(|number| tally.of(number));
+        self.put_word(word(counts().count()));
+        for count in counts() {
             self.put_maybe(count.shard);
             self.put_number(count.requests);
         }
     }
 
-    fn put_table(&mut self, view: &View, table: &Table, tablets_max: usize) {
-        self.put_text(table.keyspace());
-        self.put_text(table.name());
-        let tablets = view.tablets(table.handle());
-        self.put_word(word(tablets.len()));
-        self.put_word(word(tablets.len().min(tablets_max)));
-        for (tablet, _) in tablets.iter().take(tablets_max) {
+    fn put_table(&mut self, machine: &Machine, table: &TableView<'_>, tablets_max: usize) {
+        let plane = machine.plane();
+        self.put_text(table.keyspace);
+        self.put_text(table.name);
+        let count = plane.tablets(table.key).count();
+        self.put_word(word(count));
+        self.put_word(word(count.min(tablets_max)));
+        for tablet in plane.tablets(table.key).take(tablets_max) {
+            let (first, last) = tablet.range();
             let version = tablet.version();
-            self.put_long(tablet.first_exclusive());
-            self.put_long(tablet.last_inclusive());
+            self.put_long(first);
+            self.put_long(last);
             self.put_long(version.map_or(0, |version| version.bits().cast_signed()));
             self.put_word(u32::from(version.is_some()));
-            self.put_word(word(tablet.replicas().len()));
-            for replica in tablet.replicas() {
-                let node = view.topology().node_by_host_id(replica.host_id);
-                self.put_maybe(node.map(NodeIdx::value));
-                self.put_word(u32::from(replica.shard));
+            self.put_word(word(tablet.replicas().count()));
+            for (host, shard) in tablet.replicas() {
+                let member = plane.member_by_host_id(host);
+                self.put_maybe(member);
+                self.put_word(u32::from(shard));
             }
         }
     }

@@ -23,7 +23,7 @@ impl Outbox {
         self.put_maybe(error.node());
         self.put_maybe(error.shard());
         self.put_word(attempts);
-        self.put_display(error);
+        self.put_text(&error.text());
         self.put_facts(error.server().map(|server| &server.detail));
     }
 

@@ -2,19 +2,18 @@
 //!
 //! The module has exports and no imports. The shell (`js/`) owns sockets, timers and promises; it
 //! calls in with what happened (`feed`, `link_opened`, `tick`, `execute`, ..) and takes what has to
-//! be done from `outputs`, which first runs every task that can go on. Nothing calls into
+//! be done from `outputs`, which first goes on with everything. Nothing calls into
 //! JavaScript while Rust runs, so no call ever meets a borrowed object.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `boundary` | the exports, the allocator and the panic handler; the only unsafe code, on WASM only |
-//! | `instance` | what the exports do |
-//! | `executor` | the ready queue |
-//! | `lite` | in place of these and what follows: the instance of `messina-cql/lite`, with one connection |
-//! | `transport`, `link`, `time` | core's `Transport`: byte queues and deadlines that the shell serves |
+//! | `instance` | what the exports do: core's [`Machine`](messina_core::compact::Machine) is told, and run |
+//! | `host` | what the machine wants done |
+//! | `tunnel` | many links through one, to a relay; feature `full` |
 //! | `message` | how requests and outputs are laid out in memory |
-//! | `settings`, `options`, `input`, `batch`, `values` | what the shell gives |
-//! | `outbox`, `finished`, `result`, `type_text`, `failure`, `cluster` | what it is told |
+//! | `settings`, `points`, `options`, `input` | what the shell gives |
+//! | `outbox`, `answer`, `types`, `failure`, `cluster` | what it is told |
 //!
 //! A panic traps. The shell then rejects every pending promise and drops the module, so nothing
 //! needs to unwind. The module that ships keeps no texts of panics, which would be 4 % of it;
@@ -28,42 +27,24 @@
 
 extern crate alloc;
 
-#[cfg(feature = "full")]
-mod batch;
+mod answer;
 #[cfg(target_family = "wasm")]
 mod boundary;
 #[cfg(feature = "full")]
 mod cluster;
-#[cfg(feature = "full")]
-mod executor;
 mod failure;
-#[cfg(feature = "full")]
-mod finished;
+mod host;
 mod input;
-#[cfg(feature = "full")]
 mod instance;
-#[cfg(feature = "full")]
-mod link;
-#[cfg(any(test, not(feature = "full")))]
-mod lite;
 mod message;
 mod options;
 mod outbox;
-#[cfg(feature = "full")]
-mod result;
-#[cfg(feature = "full")]
-mod route;
+mod points;
 mod settings;
-mod slab;
 #[cfg(test)]
 mod testing;
 #[cfg(all(test, feature = "full"))]
 mod tests;
 #[cfg(feature = "full")]
-mod time;
-#[cfg(feature = "full")]
-mod transport;
-#[cfg(feature = "full")]
-mod type_text;
-#[cfg(feature = "full")]
-mod values;
+mod tunnel;
+mod types;

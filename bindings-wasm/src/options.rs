@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-#[cfg(feature = "full")]
-use messina_core::drive::{Batch, Prepared, Statement};
+use messina_core::compact::RequestOptions;
 use messina_core::exec::paging::PagingState;
 use messina_core::wire::{Consistency, SerialConsistency};
 
@@ -28,33 +27,6 @@ pub(crate) struct Options {
     given: RunOptions,
     timestamp: Option<i64>,
     paging_state: Option<PagingState>,
-}
-
-/// Sets what is given on anything that has the setters of statements.
-#[cfg(feature = "full")]
-macro_rules! apply {
-    ($options:expr, $statement:expr) => {{
-        let (options, mut statement) = ($options, $statement);
-        if let Some(consistency) = options.given.consistency() {
-            statement = statement.with_consistency(consistency);
-        }
-        if let Some(level) = options.given.serial_consistency() {
-            statement = statement.with_serial_consistency(level);
-        }
-        if let Some(timeout) = options.given.timeout() {
-            statement = statement.with_timeout(timeout);
-        }
-        if let Some(micros) = options.timestamp {
-            statement = statement.with_timestamp(micros);
-        }
-        if options.given.is_idempotent() {
-            statement = statement.idempotent();
-        }
-        if options.given.flags & TRACED != 0 {
-            statement = statement.traced();
-        }
-        statement
-    }};
 }
 
 impl RunOptions {
@@ -105,63 +77,21 @@ impl RunOptions {
     }
 }
 
-#[cfg(any(test, not(feature = "full")))]
 impl Options {
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.given.timeout()
-    }
-
-    pub(crate) fn page_size(&self) -> Option<i32> {
-        self.given.page_size()
-    }
-
-    pub(crate) fn consistency(&self) -> Option<Consistency> {
-        self.given.consistency()
-    }
-
-    pub(crate) const fn serial_consistency(&self) -> Option<SerialConsistency> {
-        self.given.serial_consistency()
-    }
-
-    pub(crate) const fn is_idempotent(&self) -> bool {
-        self.given.is_idempotent()
-    }
-
-    pub(crate) const fn is_traced(&self) -> bool {
-        self.given.flags & TRACED != 0
-    }
-
-    pub(crate) const fn timestamp(&self) -> Option<i64> {
-        self.timestamp
-    }
-
-    pub(crate) fn paging_state(&self) -> Option<&[u8]> {
-        self.paging_state
-            .as_ref()
-            .map(|state| &state.as_bytes()[..])
-    }
-}
-
-#[cfg(feature = "full")]
-impl Options {
-    pub(crate) fn apply_to_statement(self, statement: Statement<'static>) -> Statement<'static> {
-        let mut statement = apply!(&self, statement);
-        if let Some(rows) = self.given.page_size() {
-            statement = statement.with_page_size(rows);
+    /// As the machine takes them.
+    pub(crate) fn as_request(&self) -> RequestOptions<'_> {
+        let state = self.paging_state.as_ref();
+        RequestOptions {
+            consistency: self.given.consistency(),
+            serial_consistency: self.given.serial_consistency(),
+            page_size: self.given.page_size(),
+            paging_state: state.map(|state| &state.as_bytes()[..]),
+            timestamp: self.timestamp,
+            timeout: self.given.timeout(),
+            is_idempotent: self.given.is_idempotent(),
+            is_traced: self.given.flags & TRACED != 0,
+            is_streamed: false,
         }
-        statement.with_paging_state(self.paging_state)
-    }
-
-    pub(crate) fn apply_to_prepared(self, prepared: Prepared) -> Prepared {
-        let mut prepared = apply!(&self, prepared);
-        if let Some(rows) = self.given.page_size() {
-            prepared = prepared.with_page_size(rows);
-        }
-        prepared.with_paging_state(self.paging_state)
-    }
-
-    pub(crate) fn apply_to_batch(self, batch: Batch) -> Batch {
-        apply!(&self, batch)
     }
 }
 
@@ -193,24 +123,21 @@ mod tests {
         let flags = IDEMPOTENT | TIMESTAMP | TRACED | (7 << 8) | (2 << 16);
         let (options, rest) = taken(flags, 10, 5, &input);
         assert_eq!(rest, b"SELECT");
-        let statement = options.apply_to_statement(Statement::new("SELECT"));
-        let set = statement.options();
+        let set = options.as_request();
         assert_eq!(set.consistency, Some(Consistency::LocalQuorum));
         assert_eq!(set.serial_consistency, Some(SerialConsistency::LocalSerial));
         assert_eq!(set.timeout, Some(Duration::from_millis(250)));
         assert_eq!((set.timestamp, set.page_size), (Some(i64::MIN), Some(10)));
         assert!(set.is_idempotent && set.is_traced);
-        let state = set.paging_state.as_ref().map(|state| &state.as_bytes()[..]);
-        assert_eq!(state, Some(&b"state"[..]));
+        assert_eq!(set.paging_state, Some(&b"state"[..]));
 
         let (options, rest) = taken(0, 0, 0, b"SELECT");
-        let statement = options.apply_to_statement(Statement::new("SELECT"));
-        let mut expected = Statement::new("SELECT").options().clone();
-        expected.timeout = Some(Duration::from_millis(250));
-        assert_eq!(
-            (statement.options(), &rest[..]),
-            (&expected, &b"SELECT"[..])
-        );
+        let set = options.as_request();
+        assert_eq!(set.timeout, Some(Duration::from_millis(250)));
+        assert!(set.consistency.is_none() && set.serial_consistency.is_none());
+        assert!(set.timestamp.is_none() && set.page_size.is_none());
+        assert!(set.paging_state.is_none() && !set.is_idempotent && !set.is_traced);
+        assert_eq!(rest, b"SELECT");
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Bytes on their way to the shell: words, byte strings, numbers.
 
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::{self, Write as _};
 
 use crate::message::Effect;
 
@@ -15,14 +13,6 @@ pub(crate) struct Outbox {
 impl Outbox {
     pub(crate) const fn new() -> Self {
         Self { bytes: Vec::new() }
-    }
-
-    /// With room for the time of the next tick in front.
-    #[cfg(feature = "full")]
-    pub(crate) fn for_outputs() -> Self {
-        let mut outbox = Self::new();
-        outbox.put_number(0.0);
-        outbox
     }
 
     pub(crate) fn set_deadline(&mut self, deadline: f64) {
@@ -58,21 +48,12 @@ impl Outbox {
     }
 
     /// Words that were written before.
-    #[cfg(any(test, not(feature = "full")))]
     pub(crate) fn put_words(&mut self, words: &[u8]) {
         self.bytes.extend_from_slice(words);
     }
 
     pub(crate) fn put_text(&mut self, text: &str) {
         self.put_bytes(text.as_bytes());
-    }
-
-    /// A text that has to be written first. Not for what is told often.
-    pub(crate) fn put_display(&mut self, text: &dyn fmt::Display) {
-        let mut written = String::new();
-        // A string takes everything.
-        let _ = write!(written, "{text}");
-        self.put_text(&written);
     }
 
     pub(crate) fn put_number(&mut self, number: f64) {

@@ -2,13 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 #[cfg(feature = "full")]
 use core::num::NonZeroU16;
 use core::time::Duration;
 
-use bytes::Bytes;
 use messina_core::Shared;
-use messina_core::cluster::WarmStart;
 #[cfg(feature = "full")]
 use messina_core::config::PoolSize;
 use messina_core::config::{Config, Routing};
@@ -22,13 +21,14 @@ use messina_core::wire::{Consistency, ProtocolVersion, SerialConsistency};
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) config: Config,
-    /// The contact points as they were given, for the small module, which keeps them as texts.
-    #[cfg(any(test, not(feature = "full")))]
+    /// The contact points as they were given.
     pub(crate) contact_points: String,
     pub(crate) steering: SteeringKind,
     pub(crate) security: Security,
     /// All links go through one tunnel.
     pub(crate) has_tunnel: bool,
+    /// What an earlier session has saved.
+    pub(crate) warm_start: Vec<u8>,
 }
 
 /// Reads settings. Unknown names are refused, so that a slip of the pen is seen.
@@ -57,11 +57,11 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
     config.early_requests = true;
     let mut settings = Settings {
         config,
-        #[cfg(any(test, not(feature = "full")))]
         contact_points: String::new(),
         steering: SteeringKind::None,
         security: Security::Plain,
         has_tunnel: false,
+        warm_start: Vec::new(),
     };
     let (mut user, mut password) = (None, "");
     while !input.is_empty() {
@@ -70,11 +70,7 @@ pub(crate) fn parse(mut input: &[u8]) -> Result<Settings, Error> {
         match name {
             "user" => user = Some(text(value)?),
             "password" => password = text(value)?,
-            "warmStart" if !cfg!(feature = "full") => {}
-            "warmStart" => {
-                let blob = Bytes::copy_from_slice(value);
-                settings.config.warm_start = Some(WarmStart::new(blob));
-            }
+            "warmStart" => settings.warm_start = Vec::from(value),
             _ => {
                 let set = settings.set(name, text(value)?)?;
                 set.ok_or_else(|| bad_setting(name))?;
@@ -98,7 +94,6 @@ pub(crate) fn defaults() -> Config {
 impl Settings {
     /// `None` if there is no such setting, or it cannot have this value.
     fn set(&mut self, name: &str, value: &str) -> Result<Option<()>, Error> {
-        #[cfg(any(test, not(feature = "full")))]
         if name == "contactPoints" {
             self.contact_points = String::from(value);
         }
@@ -107,10 +102,7 @@ impl Settings {
         let connection = &mut limits.connection;
         let some_text = || Some(value.into());
         let done = match name {
-            #[cfg(not(feature = "full"))]
             "contactPoints" => Some(()),
-            #[cfg(feature = "full")]
-            "contactPoints" => return config.add_contact_points(value).map(Some),
             "keyspace" => put(&mut config.keyspace, some_text().map(Some)),
             "applicationName" => put(&mut config.application_name, some_text().map(Some)),
             "applicationVersion" => put(&mut config.application_version, some_text().map(Some)),
@@ -205,7 +197,7 @@ fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
     Some(())
 }
 
-fn number<T: TryFrom<u64>>(value: &str) -> Option<T> {
+pub(crate) fn number<T: TryFrom<u64>>(value: &str) -> Option<T> {
     T::try_from(value.parse::<u64>().ok()?).ok()
 }
 

@@ -123,9 +123,7 @@ macro_rules! module {
     };
 }
 
-#[cfg(feature = "full")]
 module!(crate::instance::Instance);
-module!(crate::lite::Instance);
 
 /// Reads what the module tells, as `js/module.ts` does.
 pub(crate) struct Reader(pub(crate) Vec<u8>, pub(crate) usize);

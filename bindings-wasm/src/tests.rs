@@ -1,12 +1,13 @@
 //! The instances on the host, against a simulated cluster.
 
+mod lite;
+
 use std::string::String;
 use std::vec::Vec;
 
 use messina_sim::node::{CqlError, Credentials, Options};
 
 use crate::instance::Instance;
-use crate::lite;
 use crate::message::ResultBits;
 use crate::options::RunOptions;
 use crate::outbox::NONE;
@@ -15,7 +16,6 @@ use crate::testing::{Ended, Module, Reader, Shell, begun, encoded, part};
 #[test]
 fn columns_are_told_once_and_cells_stand_where_the_table_says() {
     check_columns::<Instance>();
-    check_columns::<lite::Instance>();
 }
 
 fn check_columns<M: Module>() {
@@ -69,7 +69,6 @@ fn check_columns<M: Module>() {
 #[test]
 fn pages_conditions_warnings_and_traces_are_told() {
     check_pages::<Instance>();
-    check_pages::<lite::Instance>();
 }
 
 fn check_pages<M: Module>() {
@@ -124,7 +123,6 @@ fn check_pages<M: Module>() {
 #[test]
 fn failures_tell_what_the_server_said() {
     check_failures::<Instance>();
-    check_failures::<lite::Instance>();
 }
 
 fn check_failures<M: Module>() {
@@ -197,7 +195,6 @@ fn check_failures<M: Module>() {
 #[test]
 fn batches_hold_texts_and_statements() {
     check_batches::<Instance>();
-    check_batches::<lite::Instance>();
 }
 
 fn check_batches<M: Module>() {
@@ -321,7 +318,6 @@ fn what_is_saved_begins_the_next_session() {
 #[test]
 fn a_wrong_password_is_told_by_the_first_request_or_the_start() {
     check_passwords::<Instance>();
-    check_passwords::<lite::Instance>();
 }
 
 fn check_passwords<M: Module>() {

@@ -1,5 +1,5 @@
 //! Types as the shell parses them, written from the bytes that came without a picture of them in
-//! between. The form is that of [`type_text`](crate::type_text); the tests hold the two together.
+//! between.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use messina_core::wire::response::{TypeOption, TypeOptionKind};
 
 /// Appends the text of a type. Its depth was bounded where core walked it.
-pub(super) fn put_type(text: &mut String, ty: TypeOption<'_>) {
+pub(crate) fn put_type(text: &mut String, ty: TypeOption<'_>) {
     let (name, first, second) = match ty.kind() {
         TypeOptionKind::List(element) => ("list<", element, None),
         TypeOptionKind::Set(element) => ("set<", element, None),
