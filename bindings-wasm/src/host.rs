@@ -102,12 +102,23 @@ impl Shell {
         let Some(mut carriers) = self.carriers.take() else {
             return;
         };
-        machine.write(&mut |link, bytes| carriers.write(link, bytes));
-        for (socket, tunnel) in carriers.open() {
-            while let room @ 1.. = self.room(socket)
-                && let Some(bytes) = tunnel.poll_output(room)
-            {
-                self.send(socket, &bytes);
+        loop {
+            let mut written = 0_usize;
+            machine.write(&mut |link, bytes| {
+                let len = carriers.write(link, bytes);
+                written = written.saturating_add(len);
+                len
+            });
+            for (socket, tunnel) in carriers.open() {
+                while let room @ 1.. = self.room(socket)
+                    && let Some(bytes) = tunnel.poll_output(room)
+                {
+                    self.send(socket, &bytes);
+                }
+            }
+            // A tunnel takes a frame at a time, and more once it has handed some on.
+            if written == 0 {
+                break;
             }
         }
         while let Some(socket) = carriers.take_idle() {

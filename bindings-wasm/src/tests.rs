@@ -348,6 +348,9 @@ fn check_passwords<M: Module>() {
             } => assert_eq!((&*kind, code, bits), ("auth", 0x100, 0)),
             other => panic!("{other:?}"),
         }
+        // What has ended by itself can be closed like any other.
+        let closing = shell.instance.close();
+        assert_eq!(shell.end_of(closing), Ended::Done);
     }
 }
 

@@ -298,10 +298,10 @@ impl Machine {
     }
 
     /// Takes no more requests; the number's request ends when those under way have, and all links
-    /// are closed.
+    /// are closed. So does that of a session which has ended by itself.
     pub fn close(&mut self) -> u32 {
         match self.phase {
-            Phase::Starting | Phase::Ready => {
+            Phase::Starting | Phase::Ready | Phase::Over(_) => {
                 self.phase = Phase::Closing;
                 let number = self.number();
                 self.closing = Some(number);
