@@ -2,20 +2,9 @@
 
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
-use crate::error::{ApiMisuse, Applied, Error, ErrorKind, PeerMisbehaved};
-use crate::wire::response::{Extras, Prepared, ResultBody, ServerError};
+use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
+use crate::wire::response::{Extras, Prepared, ResultBody};
 use crate::wire::{Opcode, Reader};
-
-/// The error that a node has answered with.
-pub(super) fn server_error(answer: &Answer, agreed: &Agreed) -> Error {
-    let mut reader = Reader::new(answer.body.as_slice());
-    let parsed = Extras::parse(answer.flags, &mut reader)
-        .and_then(|_extras| ServerError::parse(&agreed.dialect(), &mut reader));
-    match parsed {
-        Ok(error) => Error::from_server(error),
-        Err(error) => Error::from(error).with_applied(Applied::Unknown),
-    }
-}
 
 /// What stands behind the extras of a result.
 pub(super) fn message(answer: &Answer) -> Result<&[u8], Error> {
@@ -31,7 +20,7 @@ pub(super) fn message(answer: &Answer) -> Result<&[u8], Error> {
 /// The result that is no error.
 pub(super) fn result<'a>(answer: &'a Answer, agreed: &Agreed) -> Result<ResultBody<'a>, Error> {
     if answer.opcode == Opcode::Error {
-        return Err(server_error(answer, agreed));
+        return Err(answer.server_error(agreed));
     }
     let mut reader = Reader::new(message(answer)?);
     Ok(ResultBody::parse(&agreed.dialect(), &mut reader)?)

@@ -162,7 +162,7 @@ impl Machine {
             return;
         };
         let outcome = outcome.and_then(|answer| match answer.opcode {
-            Opcode::Error => Err(answer::server_error(&answer, &agreed)),
+            Opcode::Error => Err(answer.server_error(&agreed)),
             _ => Ok(answer),
         });
         match (

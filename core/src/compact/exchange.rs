@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 
-use super::answer::{check_keyspace, server_error};
+use super::answer::check_keyspace;
 use super::control::CONTROL;
 use super::host::{Answered, Done, Host};
 use super::link::{Keyspace, Link};
@@ -414,7 +414,7 @@ impl Request {
                     Err(error) => error,
                 }
             }
-            (Ok(answer), _) => server_error(&answer, agreed),
+            (Ok(answer), _) => answer.server_error(agreed),
             (Err(error), _) => error,
         };
         if core::mem::take(&mut self.is_early) && is_too_early(&error) && has_time {

@@ -7,7 +7,10 @@ use core::fmt;
 
 use bytes::Bytes;
 
-use crate::wire::{Flags, Opcode};
+use super::extensions::Agreed;
+use crate::error::{Applied, Error};
+use crate::wire::response::{Extras, ServerError};
+use crate::wire::{Flags, Opcode, Reader};
 
 /// A response frame without its stream id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,19 @@ pub struct Answer {
     pub flags: Flags,
     /// The body.
     pub body: Body,
+}
+
+impl Answer {
+    /// The error that a node has answered with, where the opcode says so.
+    pub(crate) fn server_error(&self, agreed: &Agreed) -> Error {
+        let mut reader = Reader::new(self.body.as_slice());
+        let parsed = Extras::parse(self.flags, &mut reader)
+            .and_then(|_extras| ServerError::parse(&agreed.dialect(), &mut reader));
+        match parsed {
+            Ok(error) => Error::from_server(error),
+            Err(error) => Error::from(error).with_applied(Applied::Unknown),
+        }
+    }
 }
 
 /// A frame body, small ones inline.

@@ -14,14 +14,12 @@ use super::outgoing::{Body, Content, Outgoing};
 use super::rows::{Decoded, QueryResult, RequestInfo};
 use crate::cluster::prepared::ResultShape;
 use crate::conn::Answer;
-use crate::conn::extensions::Agreed;
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{NodeIdx, Plan, ShardIdx, TableRef, Target, View, plan};
 use crate::sync::Shared;
 use crate::wire::check_request_len;
-use crate::wire::response::{Extras, ServerError};
-use crate::wire::{Opcode, Reader};
+use crate::wire::Opcode;
 
 impl Outgoing<'_> {
     /// Where it may go: the targets behind the first `skip`.
@@ -153,7 +151,7 @@ impl Outgoing<'_> {
                     };
                     return Ok(Tried::Answered(ran));
                 }
-                Exchanged::Answer(answer) => server_error(&answer, cell.agreed()),
+                Exchanged::Answer(answer) => answer.server_error(cell.agreed()),
             };
             let (made, was_sent) = (attempts.made, was_sent(&error));
             if was_sent {
@@ -332,16 +330,6 @@ fn was_sent(error: &Error) -> bool {
         ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) | ErrorKind::Busy
     );
     !is_lost || error.may_have_been_applied()
-}
-
-pub(super) fn server_error(answer: &Answer, agreed: &Agreed) -> Error {
-    let mut reader = Reader::new(answer.body.as_slice());
-    let parsed = Extras::parse(answer.flags, &mut reader)
-        .and_then(|_extras| ServerError::parse(&agreed.dialect(), &mut reader));
-    match parsed {
-        Ok(error) => Error::from_server(error),
-        Err(error) => Error::from(error).with_applied(Applied::Unknown),
-    }
 }
 
 /// Attempts of one request that may fail.

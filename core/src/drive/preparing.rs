@@ -8,7 +8,6 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::Poll;
 
-use super::attempts::server_error;
 use super::cell::Cell;
 use super::exchange::{Exchange, Exchanged};
 use super::outgoing::{Body, Outgoing};
@@ -98,7 +97,7 @@ impl Outgoing<'_> {
         );
         match exchange.await {
             Exchanged::Answer(answer) if answer.opcode == Opcode::Error => {
-                Err(server_error(&answer, cell.agreed()))
+                Err(answer.server_error(cell.agreed()))
             }
             Exchanged::Answer(answer) => Ok(answer),
             Exchanged::Failed(error) => Err(error),

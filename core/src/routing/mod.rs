@@ -48,6 +48,7 @@ pub use host_filter::{Host, HostFilter};
 pub use leadership::{Leadership, leadership};
 pub use plan::{Plan, Reason, Source, Target};
 pub use planner::{RouteRequest, plan};
+pub(crate) use planner::{is_dc_local, needs_leader};
 pub use policy::{Load, Policy};
 pub use ring::ReplicationStrategy;
 pub use shard::{PortRange, ShardIdx, ShardMap, ShardMapError, SourcePorts};

@@ -49,25 +49,27 @@ pub struct RouteRequest {
 }
 
 impl RouteRequest {
-    /// Whether its level counts replicas in the coordinator's data centre only.
-    const fn is_dc_local(&self) -> bool {
-        let is_local = matches!(
-            self.consistency,
-            Consistency::LocalOne | Consistency::LocalQuorum | Consistency::LocalSerial
-        );
-        is_local
-            || (self.is_lwt
-                && matches!(
-                    self.serial_consistency,
-                    Some(SerialConsistency::LocalSerial)
-                ))
-    }
-
-    /// Reads at ONE and LOCAL_ONE may be served by any replica, everything else by the leader
-    /// alone. Writes at these two levels the server refuses wherever they go.
     pub(super) const fn needs_leader(&self) -> bool {
-        !matches!(self.consistency, Consistency::One | Consistency::LocalOne)
+        needs_leader(self.consistency)
     }
+}
+
+/// Whether a level, or that of the condition if there is one, counts replicas in the coordinator's
+/// data centre only.
+pub(crate) const fn is_dc_local(
+    consistency: Consistency,
+    condition: Option<SerialConsistency>,
+) -> bool {
+    matches!(
+        consistency,
+        Consistency::LocalOne | Consistency::LocalQuorum | Consistency::LocalSerial
+    ) || matches!(condition, Some(SerialConsistency::LocalSerial))
+}
+
+/// Reads at ONE and LOCAL_ONE may be served by any replica, everything else by the leader alone. Writes
+/// at these two levels the server refuses wherever they go.
+pub(crate) const fn needs_leader(consistency: Consistency) -> bool {
+    !matches!(consistency, Consistency::One | Consistency::LocalOne)
 }
 
 /// The targets of a request behind the first `skip`.
@@ -108,7 +110,9 @@ pub fn plan(
         let node = topology.node(idx);
         node.is_some_and(|node| wide.distance(node).is_some()) && load.is_connected(idx)
     });
-    let stays = request.is_dc_local() && !policy.dc_failover_at_local_levels;
+    let condition = request.serial_consistency.filter(|_| request.is_lwt);
+    let is_dc_local = is_dc_local(request.consistency, condition);
+    let stays = is_dc_local && !policy.dc_failover_at_local_levels;
     let scope = if stays { wide.without_remote() } else { wide };
     let mut planning = Planning {
         topology,

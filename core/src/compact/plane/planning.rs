@@ -11,7 +11,7 @@ use super::tablets::REPLICAS_MAX;
 use super::{KeyspaceKind, Plane, TableKey};
 
 use crate::rng;
-use crate::routing::{Reason, ShardIdx, Token};
+use crate::routing::{Reason, ShardIdx, Token, is_dc_local, needs_leader};
 use crate::wire::{Consistency, SerialConsistency};
 
 /// What planning needs to know of a request.
@@ -51,27 +51,6 @@ pub type Plan = heapless::Vec<Candidate, 8>;
 /// Requests in flight to a member, or to one of its shards; `None` if there is no link to the member.
 pub type LoadOf<'a> = dyn Fn(u16, Option<ShardIdx>) -> Option<u32> + 'a;
 
-impl Route {
-    /// Whether its level counts replicas in the coordinator's data centre only.
-    const fn is_dc_local(&self) -> bool {
-        let is_local = matches!(
-            self.consistency,
-            Consistency::LocalOne | Consistency::LocalQuorum | Consistency::LocalSerial
-        );
-        is_local
-            || (self.is_lwt
-                && matches!(
-                    self.serial_consistency,
-                    Some(SerialConsistency::LocalSerial)
-                ))
-    }
-
-    /// Reads at ONE and LOCAL_ONE any replica serves, everything else the leader alone.
-    const fn needs_leader(&self) -> bool {
-        !matches!(self.consistency, Consistency::One | Consistency::LocalOne)
-    }
-}
-
 /// A replica: a member, and the shard if the member has it.
 pub(super) type Place = (u16, Option<ShardIdx>);
 
@@ -108,9 +87,11 @@ impl Plane {
             None if is_ordered => 0,
             _ => entropy,
         };
-        let wants_leader = policy.tablet_leader && route.needs_leader();
+        let wants_leader = policy.tablet_leader && needs_leader(route.consistency);
         let leader = located.leader.filter(|_| wants_leader);
-        let stays = route.is_dc_local() && !policy.dc_failover_at_local_levels;
+        let condition = route.serial_consistency.filter(|_| route.is_lwt);
+        let is_dc_local = is_dc_local(route.consistency, condition);
+        let stays = is_dc_local && !policy.dc_failover_at_local_levels;
         let mut planning = Planning {
             plane: self,
             load,
