@@ -18,8 +18,8 @@ use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{NodeIdx, Plan, ShardIdx, TableRef, Target, View, plan};
 use crate::sync::Shared;
-use crate::wire::check_request_len;
 use crate::wire::Opcode;
+use crate::wire::check_request_len;
 
 impl Outgoing<'_> {
     /// Where it may go: the targets behind the first `skip`.

@@ -2,7 +2,7 @@
 
 use messina_sim::node::{CqlError, Credentials, Options, Replica, TabletsMode};
 
-use crate::recorder::{Pieces, Recorder};
+use crate::recorder::{INSERT, KEYSPACE, Pieces, Recorder, SELECT, TABLE};
 
 pub(crate) fn all() -> Vec<(&'static str, String)> {
     vec![
@@ -21,12 +21,6 @@ pub(crate) fn all() -> Vec<(&'static str, String)> {
         ("driver-writes", writes()),
     ]
 }
-
-const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = \
-    {'class': 'NetworkTopologyStrategy', 'dc1': 3} AND tablets = {'enabled': true, 'initial': 8}";
-const TABLE: &str = "CREATE TABLE ks.t (k int PRIMARY KEY, v text, n bigint)";
-const INSERT: &str = "INSERT INTO ks.t (k, v, n) VALUES (?, ?, ?)";
-const SELECT: &str = "SELECT k, v, n FROM ks.t WHERE k = ?";
 
 /// A driver that has found its cluster: 1 is its start.
 fn started(about: &str, options: Options, settings: &[&str]) -> Recorder {

@@ -292,3 +292,10 @@ pub(crate) fn bytes_of(digits: &str) -> Vec<u8> {
     let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).unwrap();
     digits.chunks(2).map(byte).collect()
 }
+
+// What all scenarios keep their rows in.
+pub(crate) const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = \
+    {'class': 'NetworkTopologyStrategy', 'dc1': 3} AND tablets = {'enabled': true, 'initial': 8}";
+pub(crate) const TABLE: &str = "CREATE TABLE ks.t (k int PRIMARY KEY, v text, n bigint)";
+pub(crate) const INSERT: &str = "INSERT INTO ks.t (k, v, n) VALUES (?, ?, ?)";
+pub(crate) const SELECT: &str = "SELECT k, v, n FROM ks.t WHERE k = ?";

@@ -2,7 +2,7 @@
 
 use messina_sim::node::{CqlError, Credentials, Options, Replica, TabletsMode};
 
-use crate::recorder::{Pieces, Recorder, bytes_of};
+use crate::recorder::{INSERT, KEYSPACE, Pieces, Recorder, SELECT, TABLE, bytes_of};
 
 pub(crate) fn all() -> Vec<(&'static str, String)> {
     vec![
@@ -20,12 +20,6 @@ pub(crate) fn all() -> Vec<(&'static str, String)> {
         ("ring", ring()),
     ]
 }
-
-const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = \
-    {'class': 'NetworkTopologyStrategy', 'dc1': 3} AND tablets = {'enabled': true, 'initial': 8}";
-const TABLE: &str = "CREATE TABLE ks.t (k int PRIMARY KEY, v text, n bigint)";
-const INSERT: &str = "INSERT INTO ks.t (k, v, n) VALUES (?, ?, ?)";
-const SELECT: &str = "SELECT k, v, n FROM ks.t WHERE k = ?";
 
 /// An open connection, and the table with two statements: 3 inserts, 4 selects.
 fn with_table(about: &str, options: Options) -> Recorder {
