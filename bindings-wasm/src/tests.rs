@@ -313,6 +313,8 @@ fn what_is_saved_begins_the_next_session() {
     assert_eq!(next.start(&settings), Ended::Done);
     next.prepare("SELECT v FROM ks.t WHERE k = ?");
     assert_eq!(next.cluster.stats().nodes[0].prepares, 0);
+    // It has learned nothing new, so it saves no more.
+    assert_eq!(next.instance.warm_start(4096).len(), blob.len());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use bytes::BytesMut;
 
 use super::answer::check_keyspace;
 use super::control::CONTROL;
+use super::giving::GIVEN;
 use super::host::{Answered, Done, Host};
 use super::link::{Keyspace, Link};
 use super::machine::{Machine, NONE};
@@ -252,6 +253,7 @@ impl Machine {
         match number {
             KEYSPACE => return self.handle_keyspace(at, host),
             CONTROL if self.is_full() => return self.handle_control(at),
+            GIVEN if self.is_full() => return self.handle_given(at),
             _ => {}
         }
         let (Some(Some(request)), Some(link)) =
@@ -260,7 +262,7 @@ impl Machine {
             return;
         };
         let Some(agreed) = link.agreed else { return };
-        let Some((_, key)) = request.on else { return };
+        let Some((on, key)) = request.on else { return };
         let Some(outcome) = link.take_outcome(key) else {
             return;
         };
@@ -271,7 +273,7 @@ impl Machine {
         match verdict {
             Verdict::Finish(answer) => {
                 let node = self.node_of(at, host);
-                self.answered(number, answer, &agreed, node, host);
+                self.answered(number, answer, &agreed, (on, node), host);
             }
             Verdict::Again => {
                 self.queue_due = self.queue_due.min(request.deadline);
@@ -292,7 +294,7 @@ impl Machine {
         number: u32,
         answer: Answer,
         agreed: &Agreed,
-        node: u16,
+        (link, node): (u32, u16),
         host: &mut dyn Host,
     ) {
         let Some(Some(mut request)) = self.requests.remove(number) else {
@@ -304,7 +306,7 @@ impl Machine {
         let outcome = match request.opcode {
             Opcode::Prepare => {
                 let text = core::mem::take(&mut request.text);
-                self.keep_statement(text, &answer, agreed)
+                self.keep_statement(text, &answer, agreed, link)
             }
             _ => Ok(NOT_PREPARED),
         };
@@ -355,12 +357,14 @@ impl Machine {
         text: alloc::boxed::Box<str>,
         answer: &Answer,
         agreed: &Agreed,
+        link: u32,
     ) -> Result<u32, Error> {
         let is_full = self.is_full();
         let plane = &mut self.plane;
-        let statement = Statement::new(text, answer, agreed, &mut |keyspace, table| {
+        let mut statement = Statement::new(text, answer, agreed, &mut |keyspace, table| {
             is_full.then(|| plane.table(keyspace, table)).flatten()
         })?;
+        statement.prepared_on = Some(link);
         let too_many = self.statements.len() >= self.config.limits.prepared_statements;
         let kept = match too_many {
             true => Err(()),

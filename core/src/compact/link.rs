@@ -55,6 +55,9 @@ pub(super) struct Link {
     lent: usize,
     /// Bytes in front of the output that are no request's.
     handshake_len: usize,
+    /// Statements below this number were given to its node, or need not be; the one that is now.
+    pub(super) given: u32,
+    pub(super) giving: Option<SlotKey>,
     pub(super) keyspace: Keyspace,
     /// The question for the keyspace was refused as too early.
     pub(super) is_asked_again: bool,
@@ -108,6 +111,8 @@ impl Link {
             output: BytesMut::new(),
             lent: 0,
             handshake_len: 0,
+            given: 0,
+            giving: None,
             keyspace: Keyspace::Set,
             is_asked_again: false,
             since: Instant::ZERO,

@@ -493,6 +493,9 @@ impl Machine {
                 self.finish_start(host);
             }
             self.submit(host);
+            if self.is_full() {
+                self.give_statements();
+            }
             if !has_changed {
                 break;
             }

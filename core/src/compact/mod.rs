@@ -13,6 +13,7 @@
 //! | `control` | the link that the cluster is read over |
 //! | `pools` | further links: one for each member, or for each of its shards |
 //! | `exchange` | requests submitted, and what becomes of each |
+//! | `giving` | statements prepared on further nodes |
 //! | `request` | statements and requests, and how they are written |
 //! | `answer` | what answers mean |
 //! | `link` | one link: handshake, frames in, bytes out |
@@ -58,8 +59,9 @@
 //! ```
 //!
 //! What differs from `drive`: tables and keyspaces are read when a statement uses them, not all of
-//! them; statements are prepared on further nodes when these do not know them; a request waits
-//! while the only connection is opened anew, until every place has failed; nothing is compressed.
+//! them; statements are prepared on further nodes behind the requests, which do not wait for that; a
+//! request waits while the only connection is opened anew, until every place has failed; nothing is
+//! compressed.
 #![cfg_attr(
     not(test),
     deny(
@@ -78,6 +80,7 @@ mod contact;
 mod control;
 pub mod cursor;
 mod exchange;
+mod giving;
 mod host;
 mod hub;
 mod link;

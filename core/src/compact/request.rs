@@ -41,6 +41,8 @@ pub struct Statement {
     is_lwt: bool,
     /// It brings rows whatever happens, so a time of writing says nothing.
     is_read: bool,
+    /// The link that it was prepared on; none in an earlier session.
+    pub(super) prepared_on: Option<u32>,
 }
 
 impl Statement {
@@ -75,6 +77,7 @@ impl Statement {
             table: first.and_then(|column| table(column.keyspace, column.table)),
             is_lwt,
             is_read: prepared.result.column_count > 0 && !is_lwt,
+            prepared_on: None,
             body: Box::from(body),
             dialect,
         })
@@ -275,7 +278,7 @@ impl Request {
     }
 }
 
-fn put_prepare(
+pub(super) fn put_prepare(
     text: &str,
     version: ProtocolVersion,
     sink: &mut BytesMut,

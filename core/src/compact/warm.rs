@@ -37,7 +37,13 @@ impl Machine {
         if let Some(agreed) = agreed {
             blob.put(OFFER, &mut |sink| put_offer(&agreed.offer, sink));
         }
+        let mut texts: Vec<&str> = Vec::new();
         for statement in self.statements.iter().chain(&self.saved) {
+            // One that was saved before, or prepared twice, is held more than once.
+            if texts.contains(&&*statement.text) {
+                continue;
+            }
+            texts.push(&statement.text);
             blob.put(STATEMENT, &mut |sink| put_statement(statement, sink));
         }
         for member in self

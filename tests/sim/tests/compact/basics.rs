@@ -40,6 +40,30 @@ fn rows_are_written_and_read() {
 }
 
 #[test]
+fn further_nodes_are_given_statements_before_they_are_asked() {
+    for seed in 1..=8 {
+        run(
+            options(seed, 3, 2),
+            |_| {},
+            |scene| async move {
+                let session = &scene.session;
+                scene.create(&[KEYSPACE, TABLE]).await;
+                scene.pause(5_000_000).await;
+                let select = session.prepare(SELECT).await.unwrap();
+                scene.pause(1_000_000).await;
+                for key in 0..40_i64 {
+                    let reply = session.execute(&select, (key,)).await.unwrap();
+                    assert_eq!(reply.attempts(), 1);
+                }
+                let stats = scene.world.with_cluster(|cluster| cluster.stats());
+                let prepares: Vec<_> = stats.nodes.iter().map(|node| node.prepares).collect();
+                assert_eq!(prepares, [1, 1, 1]);
+            },
+        );
+    }
+}
+
+#[test]
 fn a_page_goes_through_the_window() {
     run(
         options(1, 1, 1),

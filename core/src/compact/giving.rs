@@ -1,0 +1,80 @@
+//! Statements given to further nodes before these are asked to execute them: one at a time on a link
+//! of each member, behind everything else. Whatever comes of it is nobody's concern: a node that has
+//! not taken a statement says so when it is to execute it, and is given it then.
+//!
+//! What an earlier session has saved is not given: the nodes have it, or say so.
+
+use super::exchange::submit;
+use super::machine::Machine;
+use super::request::put_prepare;
+use crate::conn::RequestHead;
+use crate::wire::Opcode;
+
+impl Machine {
+    /// Gives each member the next statement that it may not know.
+    pub(super) fn give_statements(&mut self) {
+        for at in 0..self.links.len() {
+            while self.give_next(at) {}
+        }
+    }
+
+    /// Whether to go on with the link's next statement, since this one was none to be given.
+    fn give_next(&mut self, at: usize) -> bool {
+        let (before, from) = self.links.split_at_mut_checked(at).unwrap_or_default();
+        let Some((link, after)) = from.split_first_mut() else {
+            return false;
+        };
+        let is_same = |member: Option<u16>| member.is_some() && member == link.member;
+        let has_other = before
+            .iter()
+            .any(|other| other.serves() && is_same(other.member));
+        if link.member.is_none()
+            || has_other
+            || !link.serves()
+            || link.giving.is_some()
+            || link.given >= self.statements.end()
+        {
+            return false;
+        }
+        let number = link.given;
+        let Some(statement) = self.statements.get(number) else {
+            link.given = number.saturating_add(1);
+            return true;
+        };
+        let origin = statement.prepared_on;
+        let is_known = origin.is_none_or(|origin| {
+            let mut others = before.iter().chain(after.iter());
+            origin == link.number
+                || others.any(|other| other.number == origin && is_same(other.member))
+        });
+        if is_known {
+            link.given = number.saturating_add(1);
+            return true;
+        }
+        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
+            return false;
+        };
+        let give_up_at = self.now.saturating_add(self.config.timeouts.control);
+        let head = RequestHead::new(Opcode::Prepare);
+        let submitted = submit(connection, GIVEN, give_up_at, head, &mut |sink| {
+            put_prepare(&statement.text, agreed.version, sink)
+        });
+        // A link that is full is left to its requests.
+        if let Ok(key) = submitted {
+            (link.giving, link.given) = (Some(key), number.saturating_add(1));
+        }
+        false
+    }
+
+    /// A node has taken a statement, or not.
+    pub(super) fn handle_given(&mut self, at: usize) {
+        if let Some(link) = self.links.get_mut(at)
+            && let Some(key) = link.giving.take()
+        {
+            let _whatever = link.take_outcome(key);
+        }
+    }
+}
+
+/// The caller of what is given; no request has that number.
+pub(super) const GIVEN: u32 = u32::MAX - 2;
