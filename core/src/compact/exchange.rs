@@ -233,6 +233,12 @@ impl Machine {
         let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
             return Submitted::Full;
         };
+        if request.preparing.is_none() && request.needs_preparing(agreed) {
+            match request.unprepared(agreed) {
+                Ok(statement) => request.preparing = Some((link.number, Shared::new(statement))),
+                Err(error) => return Submitted::Never(error),
+            }
+        }
         let (head, give_up_at) = (request.head(), request.deadline);
         let submitted = submit(connection, number, give_up_at, head, &mut |sink| {
             request.put(agreed, block, sink)
@@ -412,7 +418,7 @@ impl Request {
                 return Verdict::Finish(answer);
             }
             (Ok(answer), Some((_, statement))) if answer.opcode != Opcode::Error => {
-                match statement.check_same(&answer, agreed) {
+                match self.handle_prepared(statement, &answer, agreed) {
                     Ok(()) if has_time => return Verdict::Again,
                     Ok(()) => timed_out(Applied::No),
                     Err(error) => error,

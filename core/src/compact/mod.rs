@@ -60,8 +60,9 @@
 //!
 //! What differs from `drive`: tables and keyspaces are read when a statement uses them, not all of
 //! them; statements are prepared on further nodes behind the requests, which do not wait for that; a
-//! request waits while the only connection is opened anew, until every place has failed; nothing is
-//! compressed.
+//! request waits while the only connection is opened anew, until every place has failed; texts that
+//! read or write rows are prepared first where nodes speak the second tablets extension, whatever is
+//! known of their tables; nothing is compressed.
 #![cfg_attr(
     not(test),
     deny(

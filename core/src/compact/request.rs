@@ -7,8 +7,9 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::answer;
-use super::machine::{HAS_WARM_STARTS, Machine};
+use super::machine::{HAS_WARM_STARTS, Machine, NONE};
 use super::plane::{Plan, Plane, TableKey};
+use crate::cluster::kind::is_users_data;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::digits::put_number;
@@ -55,6 +56,22 @@ impl Statement {
         let body = answer::message(answer)?;
         let is_lwt = |flags| agreed.is_lwt(flags);
         Self::parse(text, body, agreed.dialect(), &is_lwt, table)
+    }
+
+    /// Of which no more than the text is known.
+    fn unprepared(text: Box<str>, dialect: Dialect) -> Self {
+        Self {
+            text,
+            body: Box::default(),
+            dialect,
+            id: Box::default(),
+            marker_count: 0,
+            key: Box::default(),
+            table: None,
+            is_lwt: false,
+            is_read: false,
+            prepared_on: None,
+        }
     }
 
     /// From the body of PREPARED, or from what was saved of it.
@@ -185,6 +202,8 @@ pub(super) struct Request {
     metadata_id_at: Option<usize>,
     /// The text to prepare.
     pub(super) text: Box<str>,
+    /// A text that reads or writes rows, which some connections take as a prepared statement only.
+    is_data: bool,
     /// What is executed, and its number.
     pub(super) executed: Option<(u32, Shared<Statement>)>,
     /// The prepared statements of a batch.
@@ -205,7 +224,7 @@ pub(super) struct Request {
     pub(super) tried: u8,
     /// The link that it is on, while it is under way.
     pub(super) on: Option<(u32, SlotKey)>,
-    /// The statement that the node has lost and is being given, and on which link.
+    /// The statement that the node lacks and is being given, and on which link.
     pub(super) preparing: Option<(u32, Shared<Statement>)>,
     pub(super) prepared_again: u8,
     /// It was sent beside the handshake.
@@ -263,6 +282,51 @@ impl Request {
         Ok(())
     }
 
+    /// Whether the statement has to be prepared first on a connection like this: only EXECUTE can carry
+    /// the version block that nodes demand of reads and writes of strongly consistent tables, and of
+    /// others whose key is bound. A QUERY without it is applied and answered by an error.
+    pub(super) fn needs_preparing(&self, agreed: &Agreed) -> bool {
+        self.is_data && self.opcode == Opcode::Query && agreed.tablets == TabletsRouting::V2
+    }
+
+    /// The statement of a text that is to be prepared first.
+    pub(super) fn unprepared(&self, agreed: &Agreed) -> Result<Statement, Error> {
+        let (text, _) = self.text_and_parameters()?;
+        Ok(Statement::unprepared(Box::from(text), agreed.dialect()))
+    }
+
+    /// A node has taken what it lacked: the request is executed next.
+    pub(super) fn handle_prepared(
+        &mut self,
+        statement: &Statement,
+        answer: &Answer,
+        agreed: &Agreed,
+    ) -> Result<(), Error> {
+        if self.opcode != Opcode::Query {
+            return statement.check_same(answer, agreed);
+        }
+        let statement = Statement::new(statement.text.clone(), answer, agreed, &mut |_, _| None)?;
+        let (_, parameters) = self.text_and_parameters()?;
+        let mut body = BytesMut::new();
+        body.put_short_bytes("prepared id", &statement.id)?;
+        let metadata_id_at = body.len();
+        body.extend_from_slice(parameters);
+        self.metadata_id_at = Some(metadata_id_at);
+        (self.opcode, self.body) = (Opcode::Execute, body);
+        self.executed = Some((NONE, Shared::new(statement)));
+        Ok(())
+    }
+
+    /// The two parts of a QUERY; the second stands behind an id in EXECUTE.
+    fn text_and_parameters(&self) -> Result<(&str, &[u8]), Error> {
+        let mut reader = Reader::new(&self.body);
+        let text = reader.bytes("statement")?.map(core::str::from_utf8);
+        match text {
+            Some(Ok(text)) => Ok((text, reader.rest())),
+            _ => Err(Error::bug("a query without a text")),
+        }
+    }
+
     /// The statement with an id that a node does not know.
     pub(super) fn lost_statement(&self, id: &[u8]) -> Option<Shared<Statement>> {
         let executed = self.executed.as_ref().map(|(_, statement)| statement);
@@ -310,6 +374,7 @@ impl Machine {
     /// Runs a text with values for its markers.
     pub fn query(&mut self, text: &str, values: Values<'_>, options: &RequestOptions<'_>) -> u32 {
         let mut request = self.new_request(Opcode::Query, options);
+        request.is_data = self.is_full() && is_users_data(text);
         let written = request
             .body
             .put_long_string("statement", text)
@@ -423,6 +488,7 @@ impl Machine {
             body: self.spare.pop().unwrap_or_default(),
             metadata_id_at: None,
             text: Box::default(),
+            is_data: false,
             executed: None,
             batched: Vec::new(),
             is_traced: options.is_traced,

@@ -208,7 +208,8 @@ impl Session {
         self.execute(&statement, values).await
     }
 
-    /// Runs a text without values, and without preparing it.
+    /// Runs a text without values, and without preparing it where nodes allow that: reads and writes of
+    /// strongly consistent tables have to be prepared.
     pub fn query_unprepared(&self, text: &str, options: &Options) -> Executing<'_> {
         let options = options.for_request(None, false);
         let begun = self.hub().submit(false, &mut |state| {

@@ -1,6 +1,7 @@
 //! Where requests arrive: at the leader of their tablet, also when another one leads, and at nodes
 //! that hold the row.
 
+use messina_core::compact::Options;
 use messina_core::wire::Consistency;
 
 use crate::scene::{INSERT, Scene, TABLE, options, run};
@@ -12,6 +13,40 @@ const STRONG: &str = "CREATE KEYSPACE ks WITH replication = \
 /// Of three nodes two hold each row.
 const TWO: &str = "CREATE KEYSPACE ks WITH replication = \
     {'class': 'NetworkTopologyStrategy', 'replication_factor': 2} AND tablets = {'initial': 8}";
+
+/// A node that speaks the second tablets extension wants a byte of reads and writes of such tables
+/// that QUERY cannot carry, and applies what it answers by an error.
+#[test]
+fn texts_reach_strongly_consistent_tables() {
+    run(
+        options(1, 3, 2),
+        |config| config.consistency = Consistency::Quorum,
+        |scene| async move {
+            let session = &scene.session;
+            scene.create(&[STRONG, TABLE]).await;
+            for key in 0..10_i64 {
+                let text = std::format!("INSERT INTO ks.t (pk, v) VALUES ({key}, 1)");
+                assert!(!session.query(&text, ()).await.unwrap().is_rows());
+                let text = std::format!("-- by key\nSELECT v FROM ks.t WHERE pk = {key}");
+                let read = Options::new().with_page_size(5);
+                let reply = session.query_with(&text, (), &read).await.unwrap();
+                assert_eq!(reply.single_row(), Ok((1_i64,)));
+            }
+            let error = session.query("SELECT v FROM ks.nothing", ()).await;
+            assert!(error.unwrap_err().server().is_some());
+            // What reads the system needs no second round trip.
+            let before = prepares(&scene);
+            let text = "SELECT key FROM system.local";
+            assert!(session.query(text, ()).await.unwrap().is_rows());
+            assert_eq!(prepares(&scene), before);
+        },
+    );
+}
+
+fn prepares(scene: &Scene) -> u64 {
+    let stats = scene.world.with_cluster(|cluster| cluster.stats());
+    stats.nodes.iter().map(|node| node.prepares).sum()
+}
 
 impl Scene {
     /// Writes rows of all tablets; gives how many requests came, where they belonged and to leaders.
