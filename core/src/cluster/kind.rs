@@ -34,21 +34,6 @@ impl StatementKind {
     }
 }
 
-/// Whether a text reads or writes rows of a user's tables, as far as its words tell.
-pub(crate) fn is_users_data(text: &str) -> bool {
-    StatementKind::of(text).is_data() && !reads_system(text)
-}
-
-/// Whether it reads a system table: the name behind the first FROM tells.
-fn reads_system(text: &str) -> bool {
-    let mut words = text.split_ascii_whitespace();
-    let from = words.find(|word| word.eq_ignore_ascii_case("from"));
-    let name = from.and_then(|_| words.next()).unwrap_or_default();
-    let is_system = |part: &[u8]| part.eq_ignore_ascii_case(b"system");
-    StatementKind::of(text) == StatementKind::Read
-        && name.as_bytes().get(..6).is_some_and(is_system)
-}
-
 /// Whether a text is a batch of writes. Servers do not mark those with conditions.
 pub(crate) fn is_batch(text: &str) -> bool {
     first_word(text).eq_ignore_ascii_case("begin")

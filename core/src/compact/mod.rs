@@ -15,6 +15,7 @@
 //! | `exchange` | requests submitted, and what becomes of each |
 //! | `giving` | statements prepared on further nodes |
 //! | `request` | statements and requests, and how they are written |
+//! | `text` | which texts have to be prepared where nodes demand that |
 //! | `answer` | what answers mean |
 //! | `link` | one link: handshake, frames in, bytes out |
 //! | [`cursor`] | rows out of a body that comes in pieces, through one window |
@@ -99,6 +100,7 @@ mod session;
 mod slab;
 mod status;
 mod stream;
+mod text;
 #[cfg(any(test, feature = "warm-start"))]
 mod warm;
 

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use super::answer;
 use super::machine::{HAS_WARM_STARTS, Machine, NONE};
 use super::plane::{Plan, Plane, TableKey};
-use crate::cluster::kind::is_users_data;
+use super::text::is_users_data;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::digits::put_number;
