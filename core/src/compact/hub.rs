@@ -103,6 +103,8 @@ pub(super) struct Flow {
     piece: Option<Bytes>,
     /// The reader has used up what it was given.
     has_room: bool,
+    /// Bytes wait on the link until it has.
+    is_awaited: bool,
     end: Option<Result<(), Error>>,
 }
 
@@ -216,10 +218,11 @@ impl Hub {
         let waker = cx.waker().clone();
         let looked = self.with(|state| {
             let (next, old) = state.desk.look_at_flow(ticket, waker);
-            // If the reader waits for bytes the link has to be read again.
-            let runner = match next {
-                Some(_) => None,
-                None => state.runner.take(),
+            // Not each time that nothing is there: two that share a task would wake each other for
+            // as long as the node takes.
+            let runner = match state.desk.has_made_room(ticket) {
+                true => state.runner.take(),
+                false => None,
             };
             (next, old, runner)
         });
@@ -357,6 +360,17 @@ impl Desk {
             return (None, known.replace(waker));
         };
         (Some(next), Some(waker))
+    }
+
+    /// Whether bytes on the link have waited for the room that its reader has now; told once.
+    fn has_made_room(&mut self, ticket: u32) -> bool {
+        match self.seats.get_mut(ticket) {
+            Some(Seat {
+                stage: Stage::Flowing(flow),
+                ..
+            }) => flow.has_room && core::mem::take(&mut flow.is_awaited),
+            _ => false,
+        }
     }
 
     pub(super) fn held_at(&self, number: u32) -> Option<&Shared<Held>> {
@@ -500,7 +514,10 @@ impl Host for Desk {
     }
 
     fn has_room(&mut self, request: u32) -> bool {
-        self.flow(request).is_none_or(|(flow, _)| flow.has_room)
+        self.flow(request).is_none_or(|(flow, _)| {
+            flow.is_awaited = !flow.has_room;
+            flow.has_room
+        })
     }
 
     fn piece(&mut self, request: u32, bytes: Bytes) {
