@@ -139,7 +139,7 @@ impl Machine {
         let Some(Some(request)) = self.requests.get_mut(number) else {
             return;
         };
-        if request.plan.is_some() {
+        if request.is_planned {
             return;
         }
         let route = Route {
@@ -162,8 +162,9 @@ impl Machine {
             }
             load
         };
-        request.plan = Some(self.plane.plan(&route, entropy, &load));
-        request.tried = 0;
+        self.plane
+            .put_plan(&route, entropy, &load, &mut request.plan);
+        (request.is_planned, request.tried) = (true, 0);
     }
 
     /// The link that the request goes to: to the next member of its plan that is connected, or
@@ -175,9 +176,12 @@ impl Machine {
         if !self.is_full() {
             return self.links.iter().position(|link| link.serves());
         }
-        let plan = request.plan.as_deref().unwrap_or_default();
+        let plan = request.plan.iter().take(match request.is_planned {
+            true => usize::MAX,
+            false => 0,
+        });
         let mut tried = request.tried;
-        for candidate in plan.iter().skip(usize::from(tried)) {
+        for candidate in plan.skip(usize::from(tried)) {
             if let Some(at) = self.best_of(Some(candidate)) {
                 let (member, shard) = (candidate.member, candidate.shard);
                 if let Some(Some(request)) = self.requests.get_mut(number) {
@@ -274,7 +278,10 @@ impl Machine {
         };
         request.on = None;
         self.under_way = self.under_way.saturating_sub(1);
-        let plan_len = request.plan.as_ref().map_or(0, |plan| plan.len());
+        let plan_len = match request.is_planned {
+            true => request.plan.len(),
+            false => 0,
+        };
         let verdict = request.judge(outcome, &agreed, link.number, plan_len, self.now);
         match verdict {
             Verdict::Finish(answer) => {
@@ -465,7 +472,7 @@ impl Request {
                 // Where there is no other node there is perhaps another connection.
                 if has_next || is_lost(&error) {
                     if !has_next {
-                        self.plan = None;
+                        self.is_planned = false;
                     }
                     return Verdict::Again;
                 }

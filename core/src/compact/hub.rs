@@ -327,11 +327,11 @@ impl Desk {
         if !matches!(seat.stage, Stage::Done(_)) {
             return (None, seat.waker.replace(waker));
         }
-        match self.seats.remove(ticket) {
-            Some(Seat {
-                stage: Stage::Done(outcome),
-                ..
-            }) => (Some(outcome), Some(waker)),
+        let stage = core::mem::replace(&mut seat.stage, Stage::Waiting);
+        // Its waker was taken when it was done.
+        self.seats.discard(ticket);
+        match stage {
+            Stage::Done(outcome) => (Some(outcome), Some(waker)),
             _ => (Some(Err(session_closed())), Some(waker)),
         }
     }

@@ -53,7 +53,7 @@ pub struct Machine {
     /// places that no member is known at.
     nodes: Vec<(u16, Endpoint)>,
     /// Every request; none are those of `start` and `close`.
-    pub(super) requests: Slab<Option<Request>>,
+    pub(super) requests: Slab<Option<Box<Request>>>,
     /// Those to be submitted, in order, and when the first of them may be late.
     pub(super) queue: VecDeque<u32>,
     pub(super) queue_due: Instant,
@@ -72,8 +72,12 @@ pub struct Machine {
     pub(super) told: Vec<u32>,
     /// To be submitted before all others, as they were before.
     pub(super) again: Vec<u32>,
-    /// Bodies of requests that have ended, to be filled again.
-    pub(super) spare: Vec<BytesMut>,
+    /// Requests that have ended, to be used again with the room of their bodies.
+    #[expect(
+        clippy::vec_box,
+        reason = "they come from boxes, and go back into some"
+    )]
+    pub(super) spare: Vec<Box<Request>>,
 }
 
 #[derive(Clone, Debug)]
@@ -215,7 +219,7 @@ impl Machine {
     }
 
     /// Takes a request that was written, or tells later why not.
-    pub(super) fn begin(&mut self, request: Request, written: Result<(), Error>) -> u32 {
+    pub(super) fn begin(&mut self, request: Box<Request>, written: Result<(), Error>) -> u32 {
         let checked = written.and_then(|()| match &self.phase {
             Phase::Starting | Phase::Ready => Ok(()),
             Phase::Closed | Phase::Closing => Err(session_closed()),
@@ -258,12 +262,11 @@ impl Machine {
         number
     }
 
-    /// Keeps the body's room.
-    pub(super) fn recycle(&mut self, request: Request) {
-        let mut body = request.body;
-        if self.spare.len() < SPARE_MAX && body.capacity() <= SPARE_BYTES_MAX {
-            body.clear();
-            self.spare.push(body);
+    /// Keeps a request that has ended, with the room of its body, but nothing that it held.
+    pub(super) fn recycle(&mut self, mut request: Box<Request>) {
+        if self.spare.len() < SPARE_MAX && request.body.capacity() <= SPARE_BYTES_MAX {
+            request.clear();
+            self.spare.push(request);
         }
     }
 
@@ -633,7 +636,7 @@ pub struct LinkStatus<'a> {
 
 /// The host, for what is streamed: requests say whether they want that.
 pub(super) struct Streams<'a> {
-    pub(super) requests: &'a mut Slab<Option<Request>>,
+    pub(super) requests: &'a mut Slab<Option<Box<Request>>>,
     pub(super) host: &'a mut dyn Host,
 }
 
@@ -670,7 +673,7 @@ pub const NONE: u32 = u32::MAX;
 /// Passes of one run; if there is more to do, it is to be called again at once.
 const PASSES_MAX: u32 = 16;
 
-/// Bodies that are kept to be filled again, and how large these may be.
+/// Requests that are kept to be used again, and how large their bodies may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
 

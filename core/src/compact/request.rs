@@ -219,8 +219,9 @@ pub(super) struct Request {
     /// Where its row lives, and in which table.
     pub(super) token: Option<Token>,
     pub(super) table: Option<TableKey>,
-    /// Where it may go, and how many of these were tried; none before the first attempt.
-    pub(super) plan: Option<Plan>,
+    /// Where it may go, whether that is known, and how many of these were tried.
+    pub(super) plan: Plan,
+    pub(super) is_planned: bool,
     pub(super) tried: u8,
     /// The link that it is on, while it is under way.
     pub(super) on: Option<(u32, SlotKey)>,
@@ -237,6 +238,83 @@ pub(super) struct Request {
 }
 
 impl Request {
+    #[cold]
+    fn new() -> Self {
+        Self {
+            opcode: Opcode::Query,
+            body: BytesMut::new(),
+            metadata_id_at: None,
+            text: Box::default(),
+            executed: None,
+            batched: Vec::new(),
+            is_traced: false,
+            is_idempotent: false,
+            is_streamed: false,
+            has_begun: false,
+            deadline: Instant::ZERO,
+            is_data: false,
+            consistency: Consistency::One,
+            serial_consistency: None,
+            token: None,
+            table: None,
+            plan: Plan::new(),
+            is_planned: false,
+            tried: 0,
+            on: None,
+            preparing: None,
+            prepared_again: 0,
+            is_early: false,
+            attempts: 0,
+            failed: 0,
+            retries: 0,
+            may_be_applied: false,
+        }
+    }
+
+    /// As if it were new, but for the room that was taken; moving a whole one would be dearer.
+    pub(super) fn clear(&mut self) {
+        let Self {
+            // Set for each request.
+            opcode: _,
+            is_traced: _,
+            is_idempotent: _,
+            is_streamed: _,
+            deadline: _,
+            consistency: _,
+            serial_consistency: _,
+            body,
+            metadata_id_at,
+            text,
+            executed,
+            batched,
+            is_data,
+            has_begun,
+            token,
+            table,
+            plan: _,
+            is_planned,
+            tried,
+            on,
+            preparing,
+            prepared_again,
+            is_early,
+            attempts,
+            failed,
+            retries,
+            may_be_applied,
+        } = self;
+        body.clear();
+        if !text.is_empty() {
+            *text = Box::default();
+        }
+        batched.clear();
+        (*executed, *preparing) = (None, None);
+        (*metadata_id_at, *token, *table, *on) = (None, None, None, None);
+        (*is_data, *has_begun) = (false, false);
+        (*is_planned, *is_early, *may_be_applied) = (false, false, false);
+        (*tried, *prepared_again, *attempts, *failed, *retries) = (0, 0, 0, 0, 0);
+    }
+
     pub(super) fn is_lwt(&self) -> bool {
         self.executed
             .as_ref()
@@ -265,17 +343,16 @@ impl Request {
         if let Some((_, statement)) = &self.preparing {
             return put_prepare(&statement.text, agreed.version, sink);
         }
-        let at = self.metadata_id_at.filter(|_| agreed.metadata_id);
-        let (front, back) = self
-            .body
-            .split_at_checked(at.unwrap_or(0))
-            .unwrap_or_default();
-        sink.extend_from_slice(front);
-        if at.is_some() {
-            // None is held: the columns are asked for each time.
-            sink.extend_from_slice(&[0, 0]);
+        match self.metadata_id_at.filter(|_| agreed.metadata_id) {
+            Some(at) => {
+                let (front, back) = self.body.split_at_checked(at).unwrap_or_default();
+                sink.extend_from_slice(front);
+                // None is held: the columns are asked for each time.
+                sink.extend_from_slice(&[0, 0]);
+                sink.extend_from_slice(back);
+            }
+            None => sink.extend_from_slice(&self.body),
         }
-        sink.extend_from_slice(back);
         if self.opcode == Opcode::Execute && agreed.tablets == TabletsRouting::V2 {
             sink.put_byte(block.byte());
         }
@@ -481,38 +558,21 @@ impl Machine {
         }
     }
 
-    fn new_request(&mut self, opcode: Opcode, options: &RequestOptions<'_>) -> Request {
-        let timeout = options.timeout.unwrap_or(self.config.timeouts.request);
-        Request {
-            opcode,
-            body: self.spare.pop().unwrap_or_default(),
-            metadata_id_at: None,
-            text: Box::default(),
-            is_data: false,
-            executed: None,
-            batched: Vec::new(),
-            is_traced: options.is_traced,
-            is_idempotent: options.is_idempotent,
-            is_streamed: options.is_streamed,
-            has_begun: false,
-            deadline: self.now.saturating_add(timeout),
-            consistency: options.consistency.unwrap_or(self.config.consistency),
-            serial_consistency: options
-                .serial_consistency
-                .or(Some(self.config.serial_consistency)),
-            token: None,
-            table: None,
-            plan: None,
-            tried: 0,
-            on: None,
-            preparing: None,
-            prepared_again: 0,
-            is_early: false,
-            attempts: 0,
-            failed: 0,
-            retries: 0,
-            may_be_applied: false,
-        }
+    /// A request that is not written yet; one that has ended is used again.
+    fn new_request(&mut self, opcode: Opcode, options: &RequestOptions<'_>) -> Box<Request> {
+        let config = &self.config;
+        let timeout = options.timeout.unwrap_or(config.timeouts.request);
+        let serial = options.serial_consistency;
+        let spare = self.spare.pop();
+        let mut request = spare.unwrap_or_else(|| Box::new(Request::new()));
+        request.opcode = opcode;
+        request.is_traced = options.is_traced;
+        request.is_idempotent = options.is_idempotent;
+        request.is_streamed = options.is_streamed;
+        request.deadline = self.now.saturating_add(timeout);
+        request.consistency = options.consistency.unwrap_or(config.consistency);
+        request.serial_consistency = serial.or(Some(config.serial_consistency));
+        request
     }
 
     fn put_parameters(

@@ -42,6 +42,14 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Drops a value where it is.
+    pub(super) fn discard(&mut self, number: u32) {
+        if let Some(entry @ Some(_)) = self.entries.get_mut(place(number)) {
+            *entry = None;
+            self.free.push(number);
+        }
+    }
+
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         self.entries.get(place(number))?.as_ref()
     }

@@ -42,9 +42,14 @@ pub struct Body(Repr);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Repr {
-    Inline { len: u8, bytes: [u8; INLINE_MAX] },
+    Inline { len: u8, bytes: Aligned },
     Shared(Bytes),
 }
+
+/// Moved word by word: an answer is moved a few times until its caller has it.
+#[derive(Clone, PartialEq, Eq)]
+#[repr(align(4))]
+struct Aligned([u8; INLINE_MAX]);
 
 impl Body {
     /// Takes a slice of the read chunk; copies it if it is small.
@@ -61,8 +66,8 @@ impl Body {
     }
 
     fn inline(from: &[u8]) -> Option<Self> {
-        let mut bytes = [0; INLINE_MAX];
-        bytes.get_mut(..from.len())?.copy_from_slice(from);
+        let mut bytes = Aligned([0; INLINE_MAX]);
+        bytes.0.get_mut(..from.len())?.copy_from_slice(from);
         let len = u8::try_from(from.len()).ok()?;
         Some(Self(Repr::Inline { len, bytes }))
     }
@@ -70,7 +75,7 @@ impl Body {
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Repr::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(&[]),
+            Repr::Inline { len, bytes } => bytes.0.get(..usize::from(*len)).unwrap_or(&[]),
             Repr::Shared(bytes) => bytes,
         }
     }

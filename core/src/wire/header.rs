@@ -72,10 +72,10 @@ impl FrameHeader {
     pub fn put_request<S: Sink + ?Sized>(&self, sink: &mut S) -> Result<(), EncodeError> {
         let body_len = usize::try_from(self.body_len).unwrap_or(usize::MAX);
         let body_len = int_length("frame body", body_len)?;
-        sink.put(&[self.version.number(), self.flags.0]);
-        sink.put(&self.stream.to_be_bytes());
-        sink.put_byte(self.opcode.code());
-        sink.put_int(body_len);
+        let [high, low] = self.stream.to_be_bytes();
+        let [a, b, c, d] = body_len.to_be_bytes();
+        let (version, opcode) = (self.version.number(), self.opcode.code());
+        sink.put(&[version, self.flags.0, high, low, opcode, a, b, c, d]);
         Ok(())
     }
 }

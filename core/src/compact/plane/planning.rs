@@ -67,6 +67,14 @@ impl Plane {
     /// The members to try for a request, best first; at most eight. `load` tells of links, `entropy`
     /// decides where chance does.
     pub fn plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>) -> Plan {
+        let mut plan = Plan::new();
+        self.put_plan(route, entropy, load, &mut plan);
+        plan
+    }
+
+    /// The same in place of what is in `plan`.
+    pub fn put_plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>, plan: &mut Plan) {
+        plan.clear();
         let policy = &self.policy;
         let mut located = Located::default();
         self.locate(route, &mut located);
@@ -99,7 +107,7 @@ impl Plane {
             is_ordered,
             draw: Draw::new(entropy),
             replicas: heapless::Vec::new(),
-            plan: Plan::new(),
+            plan,
         };
         if let Some(leader) = leader
             && planning.class(leader.0).is_some_and(|class| class < CUT)
@@ -109,7 +117,6 @@ impl Plane {
         planning.remote_allowed &= !stays;
         planning.rank(&located);
         planning.fill();
-        planning.plan
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
@@ -164,7 +171,7 @@ struct Planning<'a> {
     draw: Draw,
     /// In the order of the base plan.
     replicas: heapless::Vec<Ranked, REPLICAS_MAX>,
-    plan: Plan,
+    plan: &'a mut Plan,
 }
 
 impl Planning<'_> {
@@ -255,6 +262,10 @@ impl Planning<'_> {
     /// Members that are no replicas, by distance, and in a drawn order within each.
     fn push_strangers(&mut self, cut: u8, has_tokens: bool) {
         let members = self.plane.members();
+        if self.replicas.len() >= members.len() {
+            // Each of them is a replica.
+            return;
+        }
         for distance in Distance::ALL {
             let class = distance as u8 | cut;
             let begun = self.plan.len();
@@ -277,9 +288,9 @@ impl Planning<'_> {
             }
             // Of the first two the less loaded, also where there are no replicas to choose from.
             if begun == 0
-                && let [first, second, ..] = &*self.plan
+                && let [first, second, ..] = &**self.plan
                 && self.is_busier((first.member, None), (second.member, None))
-                && let [first, second, ..] = &mut *self.plan
+                && let [first, second, ..] = &mut **self.plan
             {
                 core::mem::swap(first, second);
             }
