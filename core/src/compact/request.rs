@@ -10,6 +10,7 @@ use super::answer;
 use super::machine::{HAS_WARM_STARTS, Machine, NONE};
 use super::plane::{Plan, Plane, TableKey};
 use super::text::is_users_data;
+use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::digits::put_number;
@@ -363,7 +364,12 @@ impl Request {
     /// the version block that nodes demand of reads and writes of strongly consistent tables, and of
     /// others whose key is bound. A QUERY without it is applied and answered by an error.
     pub(super) fn needs_preparing(&self, agreed: &Agreed) -> bool {
-        self.is_data && self.opcode == Opcode::Query && agreed.tablets == TabletsRouting::V2
+        self.is_data && self.is_text() && agreed.tablets == TabletsRouting::V2
+    }
+
+    /// Whether it is a text that may have to be prepared; without the topology no text has.
+    fn is_text(&self) -> bool {
+        HAS_TOPOLOGY && self.opcode == Opcode::Query
     }
 
     /// The statement of a text that is to be prepared first.
@@ -379,7 +385,7 @@ impl Request {
         answer: &Answer,
         agreed: &Agreed,
     ) -> Result<(), Error> {
-        if self.opcode != Opcode::Query {
+        if !self.is_text() {
             return statement.check_same(answer, agreed);
         }
         let statement = Statement::new(statement.text.clone(), answer, agreed, &mut |_, _| None)?;
