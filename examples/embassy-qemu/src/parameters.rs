@@ -42,6 +42,8 @@ pub struct Parameters {
 pub enum Mode {
     /// Get an address and stop.
     Boot,
+    /// Connect, send a little and take it back.
+    Hello,
     /// Send bytes to an echo server, count what returns.
     Echo,
     /// Write readings and read them back.
@@ -128,23 +130,30 @@ impl Parameters {
             ("machine", "an386") => self.machine = Machine::An386,
             ("machine", "an500") => self.machine = Machine::An500,
             ("host", _) => self.host = value.parse().ok()?,
-            ("nodes", _) => self.nodes = value.parse().ok()?,
-            ("port", _) => self.port = value.parse().ok()?,
-            ("count", _) => self.count = value.parse().ok()?,
-            ("depth", _) => self.depth = value.parse().ok()?,
-            ("request", _) => self.request = value.parse().ok()?,
-            ("answer", _) => self.answer = value.parse().ok()?,
-            ("limit", _) => self.limit_s = value.parse().ok()?,
-            ("seed", _) => self.seed = Some(value.parse().ok()?),
+            ("nodes", _) => self.nodes = number(value)?,
+            ("port", _) => self.port = number(value)?,
+            ("count", _) => self.count = number(value)?,
+            ("depth", _) => self.depth = number(value)?,
+            ("request", _) => self.request = number(value)?,
+            ("answer", _) => self.answer = number(value)?,
+            ("limit", _) => self.limit_s = number(value)?,
+            ("seed", _) => self.seed = Some(number::<u32>(value)?.into()),
             _ => return None,
         }
         Some(())
     }
 }
 
+/// One reader of digits for numbers of all widths.
+fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
+    let number: u32 = text.parse().ok()?;
+    T::try_from(number).ok()
+}
+
 fn mode(word: &str) -> Option<Mode> {
     Some(match word {
         "boot" => Mode::Boot,
+        "hello" => Mode::Hello,
         "echo" => Mode::Echo,
         "readings" => Mode::Readings,
         "sensors" => Mode::Sensors,

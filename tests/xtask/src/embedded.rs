@@ -107,7 +107,9 @@ pub(crate) fn board(context: &Context) -> Outcome {
     {
         emulation.machine = format!("mps2-{machine}");
     }
-    let is_alone = has("mode=boot") || has("mode=echo") || has("port=");
+    let is_alone = ["mode=boot", "mode=hello", "mode=echo", "port="]
+        .iter()
+        .any(|key| has(key));
     let printed = if is_alone {
         emulation.run_alone(context)?
     } else {

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
-use embassy_qemu::echo;
+use embassy_qemu::hello;
 use embassy_qemu::parameters::Mode;
 use static_cell::ConstStaticCell;
 
@@ -23,7 +23,7 @@ async fn application(board: Board) {
     let work = pin!(async {
         match board.parameters.mode {
             Mode::Boot => Ok(()),
-            Mode::Echo => echo::run(board).await,
+            Mode::Hello => hello::run(board).await,
             _ => Err("this image has no such mode"),
         }
     });

@@ -8,7 +8,7 @@ use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
-use embassy_qemu::{Plant, RX_BYTES, TX_BYTES, echo, readings};
+use embassy_qemu::{Plant, RX_BYTES, TX_BYTES, readings};
 use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -31,7 +31,6 @@ async fn application(board: Board) {
     let work = pin!(async {
         match board.parameters.mode {
             Mode::Boot => Ok(()),
-            Mode::Echo => echo::run(board).await,
             Mode::Readings => {
                 let pool = POOL.init_with(|| SocketPool::new(board.stack, BUFFERS.take()));
                 let plant = Plant::new(board, pool)?;

@@ -43,6 +43,7 @@ async fn run(board: Board) -> Result<(), &'static str> {
     let plant = Plant::new(board, pool)?;
     let outcome = match board.parameters.mode {
         Mode::Boot | Mode::Echo => Ok(()),
+        Mode::Hello => Err(Failure::Found("the image `base` has this mode")),
         Mode::Refused => Err(Failure::Found("the image `tls` has this mode")),
         Mode::Readings => readings::run(plant).await,
         Mode::Sensors => sensors::run(plant).await,

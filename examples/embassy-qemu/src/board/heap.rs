@@ -67,22 +67,45 @@ pub fn usage() -> Usage {
     }
 }
 
-// SAFETY: memory comes from and goes back to `heap` alone; the counters only watch.
+// SAFETY: memory comes from and goes back to `HEAP.heap` alone; the counters only watch.
 unsafe impl GlobalAlloc for CountingHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise is passed on.
-        let block = unsafe { self.heap.alloc(layout) };
-        if !block.is_null() {
-            let live = self.live.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-            self.peak.fetch_max(live, Ordering::Relaxed);
-            self.calls.fetch_add(1, Ordering::Relaxed);
-        }
-        block
+        unsafe { take(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        self.live.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.heap.dealloc(block, layout) };
+        unsafe { give_back(block, layout) };
     }
+}
+
+/// Whoever asks for memory calls this, without the heap's address: there is one heap, and both would
+/// else stand at hundreds of places.
+///
+/// # Safety
+///
+/// As for [`GlobalAlloc::alloc`].
+#[inline(never)]
+unsafe fn take(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise is passed on.
+    let block = unsafe { HEAP.heap.alloc(layout) };
+    if !block.is_null() {
+        let live = HEAP.live.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        HEAP.peak.fetch_max(live, Ordering::Relaxed);
+        HEAP.calls.fetch_add(1, Ordering::Relaxed);
+    }
+    block
+}
+
+/// See [`take`].
+///
+/// # Safety
+///
+/// As for [`GlobalAlloc::dealloc`].
+#[inline(never)]
+unsafe fn give_back(block: *mut u8, layout: Layout) {
+    HEAP.live.fetch_sub(layout.size(), Ordering::Relaxed);
+    // SAFETY: the caller's promise is passed on.
+    unsafe { HEAP.heap.dealloc(block, layout) };
 }

@@ -43,6 +43,7 @@ struct Clock {
 }
 
 impl Clock {
+    #[inline(never)]
     fn now(&self) -> u64 {
         let elapsed = counter().wrapping_sub(self.counted_to.get()) / TICKS_PER_MICRO;
         let counted_to = self
@@ -68,6 +69,8 @@ impl BoardTime {
 }
 
 impl Driver for BoardTime {
+    // The clock is asked in many places.
+    #[inline(never)]
     fn now(&self) -> u64 {
         critical_section::with(|token| self.clock.borrow(token).now())
     }

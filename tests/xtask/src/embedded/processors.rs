@@ -48,10 +48,8 @@ pub(super) fn run(context: &Context, images: &Images, figures: &mut Figures) -> 
         let (Some(images), Some(machine)) = (images, processor.machine) else {
             continue;
         };
-        let base = images.path("base");
-        let mut boot = Emulation::new(&base, ["mode=boot".to_owned()]);
-        boot.machine = machine.to_owned();
-        let base = boot.run_alone(context)?.number("flash_bytes")?;
+        let base = scenarios::without_driver(context, &images.path("base"), Some(machine))?;
+        let base = base.number("flash_bytes")?;
         let card = read_and_write(context, &images, machine)?;
         figures.exact(
             processor.flash,

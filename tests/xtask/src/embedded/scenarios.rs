@@ -40,14 +40,29 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Boots the base, runs the card: flash that the driver adds, heap, stack.
+/// Runs the image without the driver, which does with the network what a small product would.
+pub(super) fn without_driver(
+    context: &Context,
+    base: &Path,
+    machine: Option<&str>,
+) -> Outcome<Printed> {
+    let server = EchoServer::start()?;
+    let port = format!("port={}", server.port());
+    let mut hello = Emulation::new(base, ["mode=hello".to_owned(), port]);
+    if let Some(machine) = machine {
+        hello.machine = machine.to_owned();
+    }
+    hello.run_alone(context)
+}
+
+/// Runs the base and the card: flash that the driver adds, heap, stack.
 pub(super) fn size_card(
     context: &Context,
     base: &Path,
     card: &Path,
     figures: &mut Figures,
 ) -> Outcome {
-    let base = Emulation::new(base, words(&["mode=boot"])).run_alone(context)?;
+    let base = without_driver(context, base, None)?;
     let readings = Emulation::new(card, words(&["mode=readings"]));
     let (card, _cluster) = on_three(context, readings)?;
     let added = |key: &str| Outcome::Ok(card.number(key)?.saturating_sub(base.number(key)?));
@@ -102,7 +117,7 @@ pub(super) fn smallest_card(
     card: &Path,
     figures: &mut Figures,
 ) -> Outcome {
-    let base = Emulation::new(base, words(&["mode=boot"])).run_alone(context)?;
+    let base = without_driver(context, base, None)?;
     let (card, _cluster) = on_three(context, Emulation::new(card, words(&["mode=readings"])))?;
     let (card, base) = (card.number("flash_bytes")?, base.number("flash_bytes")?);
     let added = card.saturating_sub(base);
