@@ -78,8 +78,8 @@ impl Batch {
         statement: &Prepared,
         values: &dyn ToCells,
     ) -> Result<(), Error> {
-        let (held, buffer) = session.hub().held(statement.number, statement.serial)?;
-        session.hub().with(|state| state.desk.buffer = buffer);
+        let (held, binder) = session.hub().held(statement.number, statement.serial)?;
+        session.hub().with(|state| state.desk.buffer = binder.bytes);
         let before = self.bytes.len();
         let mut binder = Binder::new(core::mem::take(&mut self.bytes));
         let bound = bind(&held.statement, &held.type_numbers, values, &mut binder);

@@ -16,7 +16,7 @@ use super::host::{Done, Host};
 use super::machine::{Machine, NONE};
 use super::reply::Reply;
 use super::request::Statement;
-use super::rows::type_numbers;
+use super::rows::{Binder, type_numbers};
 use super::slab::Slab;
 use crate::drive::Clock;
 use crate::drive::wakers::Wakers;
@@ -24,6 +24,7 @@ use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
 use crate::sync::{Mutex, Shared, assert_unlocked};
 use crate::target::{Security, SteeringKind, Target};
 use crate::time::Instant;
+use crate::wire::request::QueryParameters;
 use crate::wire::{Flags, FrameHeader};
 
 /// See the module.
@@ -273,14 +274,16 @@ impl Hub {
         looked.map_or(Poll::Ready(Err(session_closed())), |(life, _)| life)
     }
 
-    /// A statement that was prepared and not released since.
-    pub(super) fn held(&self, number: u32, serial: u32) -> Result<(Shared<Held>, BytesMut), Error> {
+    /// A statement that was prepared and not released since, and what its values are bound in.
+    pub(super) fn held(&self, number: u32, serial: u32) -> Result<(Shared<Held>, Binder), Error> {
         let found = self.with(|state| {
             let held = state.desk.held_at(number)?;
             let held = (held.serial == serial).then(|| Shared::clone(held))?;
-            Some((held, core::mem::take(&mut state.desk.buffer)))
+            let head_len = QueryParameters::head_len(state.machine.config.protocol);
+            Some((held, core::mem::take(&mut state.desk.buffer), head_len))
         });
-        found.flatten().ok_or_else(stale)
+        let (held, buffer, head_len) = found.flatten().ok_or_else(stale)?;
+        Ok((held, Binder::behind(buffer, head_len)))
     }
 }
 

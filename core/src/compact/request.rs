@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use super::answer;
 use super::machine::{HAS_WARM_STARTS, Machine, NONE};
 use super::plane::{Plan, Plane, TableKey};
+use super::rows::Binder;
 use super::text::is_users_data;
 use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
@@ -35,6 +36,7 @@ pub struct Statement {
     /// PREPARED as it came, and how it is read.
     body: Box<[u8]>,
     dialect: Dialect,
+    /// With its length in front, as it stands in a request.
     id: Box<[u8]>,
     marker_count: u16,
     /// The places of the partition key among the markers; none if the key is not wholly bound.
@@ -89,7 +91,7 @@ impl Statement {
         let count = prepared.bound.columns.iter().count();
         Ok(Self {
             text,
-            id: Box::from(prepared.id),
+            id: with_length(prepared.id)?,
             marker_count: u16::try_from(count).unwrap_or(u16::MAX),
             key: prepared.bound.key_indexes.iter().collect(),
             table: first.and_then(|column| table(column.keyspace, column.table)),
@@ -130,8 +132,12 @@ impl Statement {
         !self.key.is_empty()
     }
 
+    fn id(&self) -> &[u8] {
+        self.id.get(2..).unwrap_or_default()
+    }
+
     pub(super) fn has_id(&self, id: &[u8]) -> bool {
-        *self.id == *id
+        self.id() == id
     }
 
     /// Whether another node has prepared the same.
@@ -198,9 +204,8 @@ pub enum BatchPart<'a> {
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) opcode: Opcode,
+    /// Its body; that of EXECUTE without what stands in front of the parameters.
     pub(super) body: BytesMut,
-    /// Where the id of the result's columns has to stand if the connection agreed on those.
-    metadata_id_at: Option<usize>,
     /// The text to prepare.
     pub(super) text: Box<str>,
     /// A text that reads or writes rows, which some connections take as a prepared statement only.
@@ -244,7 +249,6 @@ impl Request {
         Self {
             opcode: Opcode::Query,
             body: BytesMut::new(),
-            metadata_id_at: None,
             text: Box::default(),
             executed: None,
             batched: Vec::new(),
@@ -284,7 +288,6 @@ impl Request {
             consistency: _,
             serial_consistency: _,
             body,
-            metadata_id_at,
             text,
             executed,
             batched,
@@ -310,7 +313,7 @@ impl Request {
         }
         batched.clear();
         (*executed, *preparing) = (None, None);
-        (*metadata_id_at, *token, *table, *on) = (None, None, None, None);
+        (*token, *table, *on) = (None, None, None);
         (*is_data, *has_begun) = (false, false);
         (*is_planned, *is_early, *may_be_applied) = (false, false, false);
         (*tried, *prepared_again, *attempts, *failed, *retries) = (0, 0, 0, 0, 0);
@@ -344,16 +347,14 @@ impl Request {
         if let Some((_, statement)) = &self.preparing {
             return put_prepare(&statement.text, agreed.version, sink);
         }
-        match self.metadata_id_at.filter(|_| agreed.metadata_id) {
-            Some(at) => {
-                let (front, back) = self.body.split_at_checked(at).unwrap_or_default();
-                sink.extend_from_slice(front);
+        if let (Opcode::Execute, Some((_, statement))) = (self.opcode, &self.executed) {
+            sink.extend_from_slice(&statement.id);
+            if agreed.metadata_id {
                 // None is held: the columns are asked for each time.
                 sink.extend_from_slice(&[0, 0]);
-                sink.extend_from_slice(back);
             }
-            None => sink.extend_from_slice(&self.body),
         }
+        sink.extend_from_slice(&self.body);
         if self.opcode == Opcode::Execute && agreed.tablets == TabletsRouting::V2 {
             sink.put_byte(block.byte());
         }
@@ -390,12 +391,7 @@ impl Request {
         }
         let statement = Statement::new(statement.text.clone(), answer, agreed, &mut |_, _| None)?;
         let (_, parameters) = self.text_and_parameters()?;
-        let mut body = BytesMut::new();
-        body.put_short_bytes("prepared id", &statement.id)?;
-        let metadata_id_at = body.len();
-        body.extend_from_slice(parameters);
-        self.metadata_id_at = Some(metadata_id_at);
-        (self.opcode, self.body) = (Opcode::Execute, body);
+        (self.opcode, self.body) = (Opcode::Execute, BytesMut::from(parameters));
         self.executed = Some((NONE, Shared::new(statement)));
         Ok(())
     }
@@ -474,28 +470,56 @@ impl Machine {
         options: &RequestOptions<'_>,
     ) -> u32 {
         let mut request = self.new_request(Opcode::Execute, options);
-        let written = self.put_execute(&mut request, statement, values, options);
+        let written = self.aim(&mut request, statement, values);
+        let written =
+            written.and_then(|is_read| self.put_parameters(&mut request, values, options, is_read));
         self.begin(request, written)
     }
 
-    fn put_execute(
+    /// The same with values that stand where they are sent from, in a buffer that is exchanged for an
+    /// empty one.
+    pub(super) fn execute_bound(
+        &mut self,
+        statement: u32,
+        binder: &mut Binder,
+        options: &RequestOptions<'_>,
+    ) -> u32 {
+        let mut request = self.new_request(Opcode::Execute, options);
+        let written = self.put_bound(&mut request, statement, binder, options);
+        self.begin(request, written)
+    }
+
+    fn put_bound(
         &mut self,
         request: &mut Request,
-        number: u32,
-        values: Values<'_>,
+        statement: u32,
+        binder: &mut Binder,
         options: &RequestOptions<'_>,
     ) -> Result<(), Error> {
+        let is_read = self.aim(request, statement, binder.values())?;
+        let parameters = self.parameters(request, options, is_read);
+        let with_values = QueryParameters {
+            values: binder.values(),
+            ..parameters
+        };
+        let head = with_values.head(self.config.protocol)?;
+        binder.put_head(&head);
+        parameters.put_tail(&mut binder.bytes)?;
+        core::mem::swap(&mut request.body, &mut binder.bytes);
+        Ok(())
+    }
+
+    /// Notes what is executed and where its row lives; whether it only reads.
+    fn aim(&self, request: &mut Request, number: u32, values: Values<'_>) -> Result<bool, Error> {
         let statement = self.held(number)?.clone();
         check_count(&statement, values)?;
         request.table = statement.table;
         if self.is_full() {
             request.token = statement.token(&self.plane, values);
         }
-        request.body.put_short_bytes("prepared id", &statement.id)?;
-        request.metadata_id_at = Some(request.body.len());
         let is_read = statement.is_read;
         request.executed = Some((number, statement));
-        self.put_parameters(request, values, options, is_read)
+        Ok(is_read)
     }
 
     /// Runs statements as a batch.
@@ -538,7 +562,7 @@ impl Machine {
             statements: parts.iter().map(|part| match part {
                 BatchPart::Statement(number, values) => BatchStatement {
                     kind: BatchStatementKind::Prepared(match self.statements.get(*number) {
-                        Some(statement) => &statement.id,
+                        Some(statement) => statement.id(),
                         None => &[],
                     }),
                     values: *values,
@@ -588,21 +612,40 @@ impl Machine {
         options: &RequestOptions<'_>,
         is_read: bool,
     ) -> Result<(), Error> {
+        let parameters = QueryParameters {
+            values,
+            ..self.parameters(request, options, is_read)
+        };
+        Ok(parameters.put(self.config.protocol, &mut request.body)?)
+    }
+
+    /// All but the values.
+    fn parameters<'a>(
+        &mut self,
+        request: &Request,
+        options: &RequestOptions<'a>,
+        is_read: bool,
+    ) -> QueryParameters<'a> {
         let timestamp = match options.timestamp {
             None if !is_read => self.timestamp(),
             given => given,
         };
         let page_size = options.page_size.or(self.config.page_size);
-        let parameters = QueryParameters {
-            values,
+        QueryParameters {
             page_size: page_size.filter(|rows| *rows > 0),
             paging_state: options.paging_state,
             serial_consistency: request.serial_consistency,
             timestamp,
             ..QueryParameters::new(request.consistency)
-        };
-        Ok(parameters.put(self.config.protocol, &mut request.body)?)
+        }
     }
+}
+
+/// Bytes behind their length.
+fn with_length(bytes: &[u8]) -> Result<Box<[u8]>, Error> {
+    let mut written = Vec::new();
+    written.put_short_bytes("prepared id", bytes)?;
+    Ok(written.into())
 }
 
 fn check_count(statement: &Statement, values: Values<'_>) -> Result<(), Error> {

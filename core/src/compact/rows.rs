@@ -92,6 +92,8 @@ impl Marker<'_> {
 #[derive(Debug, Default)]
 pub struct Binder {
     pub(super) bytes: BytesMut,
+    /// Where values begin, behind room for what a request says of them.
+    start: usize,
     pub(super) count: u16,
     has_unset: bool,
 }
@@ -100,8 +102,30 @@ impl Binder {
     pub(super) const fn new(bytes: BytesMut) -> Self {
         Self {
             bytes,
+            start: 0,
             count: 0,
             has_unset: false,
+        }
+    }
+
+    /// The same with so much room in front of the values.
+    pub(super) fn behind(mut bytes: BytesMut, start: usize) -> Self {
+        bytes.clear();
+        bytes.resize(start, 0);
+        Self {
+            start,
+            ..Self::new(bytes)
+        }
+    }
+
+    /// Fills the room in front; where there are no values, with less than there is room for.
+    pub(super) fn put_head(&mut self, head: &[u8]) {
+        match self.bytes.get_mut(..self.start) {
+            Some(room) if room.len() == head.len() => room.copy_from_slice(head),
+            _ => {
+                self.bytes.clear();
+                self.bytes.extend_from_slice(head);
+            }
         }
     }
 
@@ -129,7 +153,8 @@ impl Binder {
     }
 
     pub(super) fn values(&self) -> Values<'_> {
-        Values::encoded(self.count, self.has_unset, &self.bytes)
+        let bytes = self.bytes.get(self.start..).unwrap_or_default();
+        Values::encoded(self.count, self.has_unset, bytes)
     }
 }
 

@@ -16,7 +16,7 @@ use super::machine::Machine;
 use super::options::Options;
 use super::reply::Reply;
 use super::request::RequestOptions;
-use super::rows::{Binder, ToCells, bind};
+use super::rows::{ToCells, bind};
 use super::runner::Runner;
 use super::status::Status;
 use super::stream::RowStream;
@@ -282,16 +282,14 @@ fn begin(
     values: &dyn ToCells,
     options: &RequestOptions<'_>,
 ) -> Result<(u32, Shared<Held>), Error> {
-    let (held, mut buffer) = hub.held(statement.number, statement.serial)?;
-    buffer.clear();
-    let mut binder = Binder::new(buffer);
+    let (held, mut binder) = hub.held(statement.number, statement.serial)?;
     let bound = bind(&held.statement, &held.type_numbers, values, &mut binder);
     bound.map_err(|index| does_not_fit(index, held.type_numbers.len()))?;
     let ticket = hub.submit(options.is_streamed, &mut |state| {
         let request = match state.desk.has(statement.number, statement.serial) {
             true => state
                 .machine
-                .execute(statement.number, binder.values(), options),
+                .execute_bound(statement.number, &mut binder, options),
             false => state.machine.refuse(stale()),
         };
         state.desk.buffer = core::mem::take(&mut binder.bytes);

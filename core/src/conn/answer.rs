@@ -42,14 +42,17 @@ pub struct Body(Repr);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Repr {
-    Inline { len: u8, bytes: Aligned },
+    Inline(Inline),
     Shared(Bytes),
 }
 
-/// Moved word by word: an answer is moved a few times until its caller has it.
+/// The length is a word so that it is moved word by word: an answer is moved a few times until its
+/// caller has it.
 #[derive(Clone, PartialEq, Eq)]
-#[repr(align(4))]
-struct Aligned([u8; INLINE_MAX]);
+struct Inline {
+    len: usize,
+    bytes: [u8; INLINE_MAX],
+}
 
 impl Body {
     /// Takes a slice of the read chunk; copies it if it is small.
@@ -66,16 +69,18 @@ impl Body {
     }
 
     fn inline(from: &[u8]) -> Option<Self> {
-        let mut bytes = Aligned([0; INLINE_MAX]);
-        bytes.0.get_mut(..from.len())?.copy_from_slice(from);
-        let len = u8::try_from(from.len()).ok()?;
-        Some(Self(Repr::Inline { len, bytes }))
+        let mut inline = Inline {
+            len: from.len(),
+            bytes: [0; INLINE_MAX],
+        };
+        inline.bytes.get_mut(..from.len())?.copy_from_slice(from);
+        Some(Self(Repr::Inline(inline)))
     }
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Repr::Inline { len, bytes } => bytes.0.get(..usize::from(*len)).unwrap_or(&[]),
+            Repr::Inline(inline) => inline.bytes.get(..inline.len).unwrap_or(&[]),
             Repr::Shared(bytes) => bytes,
         }
     }
@@ -83,7 +88,7 @@ impl Body {
     /// The bytes as a shared buffer; copies a small body.
     pub fn into_bytes(self) -> Bytes {
         match self.0 {
-            Repr::Inline { .. } => Bytes::copy_from_slice(self.as_slice()),
+            Repr::Inline(_) => Bytes::copy_from_slice(self.as_slice()),
             Repr::Shared(bytes) => bytes,
         }
     }

@@ -101,16 +101,22 @@ impl<'a> Values<'a> {
         self.bytes
     }
 
+    /// Whether the version has all that is in them.
+    pub(super) fn check(&self, version: ProtocolVersion) -> Result<(), EncodeError> {
+        if self.has_unset && !version.has_unset() {
+            let kind = EncodeErrorKind::NotInVersion(version);
+            return Err(EncodeError::new("unset value", kind));
+        }
+        Ok(())
+    }
+
     /// Writes count and values.
     pub(super) fn put<S: Sink + ?Sized>(
         &self,
         version: ProtocolVersion,
         sink: &mut S,
     ) -> Result<(), EncodeError> {
-        if self.has_unset && !version.has_unset() {
-            let kind = EncodeErrorKind::NotInVersion(version);
-            return Err(EncodeError::new("unset value", kind));
-        }
+        self.check(version)?;
         sink.put_short(self.count);
         sink.put(self.bytes);
         Ok(())

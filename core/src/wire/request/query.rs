@@ -51,6 +51,9 @@ pub struct QueryParameters<'a> {
     pub now_in_seconds: Option<i32>,
 }
 
+/// A level, flags, and a count.
+pub(crate) type Head = heapless::Vec<u8, 8>;
+
 impl QueryParameters<'_> {
     /// Nothing but a consistency level.
     #[must_use]
@@ -87,22 +90,51 @@ impl QueryParameters<'_> {
         version: ProtocolVersion,
         sink: &mut S,
     ) -> Result<(), EncodeError> {
-        sink.put_consistency(self.consistency);
-        put_flags(version, sink, self.flags())?;
+        sink.put(&self.head(version)?);
         if !self.values.is_empty() {
-            self.values.put(version, sink)?;
+            sink.put(self.values.as_bytes());
         }
+        self.put_tail(sink)
+    }
+
+    /// Bytes in front of values, if there are any.
+    pub(crate) const fn head_len(version: ProtocolVersion) -> usize {
+        if version.has_wide_flags() { 8 } else { 5 }
+    }
+
+    /// What stands in front of the bytes of the values.
+    pub(crate) fn head(&self, version: ProtocolVersion) -> Result<Head, EncodeError> {
+        // Small pieces are gathered first: each append to a buffer takes its time.
+        let (mut head, flags) = (Head::new(), self.flags());
+        let _fits = head.extend_from_slice(&self.consistency.code().to_be_bytes());
+        let _fits = match version.has_wide_flags() {
+            true => head.extend_from_slice(&flags.to_be_bytes()),
+            false => head.extend_from_slice(&[narrow_flags(version, flags)?]),
+        };
+        if !self.values.is_empty() {
+            self.values.check(version)?;
+            let _fits = head.extend_from_slice(&self.values.len().to_be_bytes());
+        }
+        Ok(head)
+    }
+
+    /// What stands behind them.
+    pub(crate) fn put_tail<S: Sink + ?Sized>(&self, sink: &mut S) -> Result<(), EncodeError> {
         if let Some(page_size) = self.page_size {
             sink.put_int(page_size);
         }
         if let Some(paging_state) = self.paging_state {
             sink.put_bytes("paging state", paging_state)?;
         }
-        if let Some(serial_consistency) = self.serial_consistency {
-            sink.put_consistency(serial_consistency.as_consistency());
-        }
-        if let Some(timestamp) = self.timestamp {
-            sink.put_long(timestamp);
+        let serial = self.serial_consistency;
+        let serial = serial.map(|level| level.as_consistency().code().to_be_bytes());
+        match (serial, self.timestamp.map(i64::to_be_bytes)) {
+            (Some([a, b]), Some([c, d, e, f, g, h, i, j])) => {
+                sink.put(&[a, b, c, d, e, f, g, h, i, j]);
+            }
+            (Some(level), None) => sink.put(&level),
+            (None, Some(timestamp)) => sink.put(&timestamp),
+            (None, None) => {}
         }
         put_version_5_fields(sink, self.keyspace, self.now_in_seconds)
     }
@@ -118,11 +150,13 @@ pub(super) fn put_flags<S: Sink + ?Sized>(
         sink.put_bits(flags);
         return Ok(());
     }
+    sink.put_byte(narrow_flags(version, flags)?);
+    Ok(())
+}
+
+fn narrow_flags(version: ProtocolVersion, flags: u32) -> Result<u8, EncodeError> {
     match u8::try_from(flags) {
-        Ok(byte) if flags & FLAG_KEYSPACE == 0 => {
-            sink.put_byte(byte);
-            Ok(())
-        }
+        Ok(byte) if flags & FLAG_KEYSPACE == 0 => Ok(byte),
         _ => {
             let kind = EncodeErrorKind::NotInVersion(version);
             Err(EncodeError::new("keyspace or now_in_seconds", kind))
