@@ -1,65 +1,92 @@
-// Round trips through the relay against a bare pipe from a WebSocket to TCP, in each host that is a program:
-// `node bench/relay.mjs [--check] [--count N]`. Run `npm ci --ignore-scripts` in tests/hosts first.
+// Round trips through the relay against a bare pipe from a WebSocket to TCP, in every host that the suite runs in:
+// `node bench/relay.mjs [--check] [--host PART]… [--count N] [--turns N]`, after `cargo xtask wasm`, which builds the
+// package and fetches the hosts.
 //
 // Relay, pipe and echoing node are those of the relay's own bench. For each size the ratio of the medians of each pair
 // of turns is taken, of which the median is told; bars: 1.2 at 64 B and 4 KB, and no median of the relay above 5 ms.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { bundleAll } from "../tests/hosts/bundle.mjs";
+import { files } from "../tests/hosts/files.mjs";
+import { HOSTS } from "../tests/hosts/runners.mjs";
 
 const { values: options } = parseArgs({
-  options: { check: { type: "boolean", default: false }, count: { type: "string", default: "300" } },
+  options: {
+    check: { type: "boolean", default: false },
+    host: { type: "string", multiple: true },
+    count: { type: "string", default: "100" },
+    turns: { type: "string", default: "9" },
+  },
 });
 
 const SIZES = [64, 1000, 1024, 1025, 4096, 16_384, 32_768, 65_536];
 const RATIO_MAX = /** @type {Record<number, number>} */ ({ 64: 1.2, 4096: 1.2 });
 const MILLISECONDS_MAX = 5;
 
-const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
-const hosts = (/** @type {string} */ path) => at(`../tests/hosts/node_modules/${path}`);
-const HOSTS = [
-  { name: "Node 20", program: process.execPath, rest: ["--experimental-websocket"] },
-  { name: "Node 22", program: hosts("node-22/bin/node"), rest: [] },
-  { name: "Node 24", program: hosts("node-24/bin/node"), rest: [] },
-  { name: "Deno", program: hosts("@deno/linux-x64-glibc/deno"), rest: ["run", "--allow-net", "--no-lock"] },
-  { name: "Bun", program: hosts("@oven/bun-linux-x64/bin/bun"), rest: [] },
-];
-
-/** The servers: the relay's bench without its client. It ends with its standard input. */
+/** The relay's bench without its client. It ends with its standard input. */
 async function serve() {
   const build = ["bench", "-q", "-p", "messina-relay", "--bench", "latency", "--no-run", "--message-format=json"];
-  const lines = execFileSync("cargo", build, { cwd: at("../.."), encoding: "utf8", maxBuffer: 1 << 26 }).trim().split("\n");
+  const root = fileURLToPath(new URL("../..", import.meta.url));
+  const lines = execFileSync("cargo", build, { cwd: root, encoding: "utf8", maxBuffer: 1 << 26 }).trim().split("\n");
   const built = lines.map((line) => JSON.parse(line)).find((line) => line.executable && line.target.name === "latency");
   const child = spawn(built.executable, ["--serve"], { stdio: ["pipe", "pipe", "inherit"] });
   const [line] = await once(createInterface({ input: child.stdout }), "line");
   return { ...JSON.parse(line), stop: () => child.stdin.end() };
 }
 
-const median = (/** @type {number[]} */ numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
+/** Serves the page of Chromium, isolated from others so that its clock has finer steps. */
+async function servePage() {
+  const http = createServer((request, response) => {
+    response.setHeader("cross-origin-opener-policy", "same-origin");
+    response.setHeader("cross-origin-embedder-policy", "require-corp");
+    if (!files(request.url ?? "/", response)) response.writeHead(404).end();
+  }).listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (http.address());
+  return { url: `http://127.0.0.1:${port}`, stop: () => (http.closeAllConnections(), http.close()) };
+}
 
+const median = (/** @type {number[]} */ numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? NaN;
+
+await bundleAll();
 const servers = await serve();
+const page = await servePage();
+/** @type {string[]} */
 const missed = [];
+/** @type {{ name: string, version: string, ratios: Record<number, number>, longest: number, measured: number }[]} */
+const hosts = [];
 try {
-  console.log("| host | bytes | pipe ms | relay ms | ratio |\n|---|---|---|---|---|");
-  for (const { name, program, rest } of HOSTS) {
-    const ways = [
-      { url: servers.pipe, protocols: [] },
-      { url: `${servers.relay}?target=${servers.node}`, protocols: ["cql"] },
-    ];
-    const argument = JSON.stringify({ ways, sizes: SIZES, turns: 5, count: Number(options.count) });
-    const text = execFileSync(program, [...rest, at("relay-client.mjs"), argument], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-    for (const line of text.trim().split("\n")) {
-      const { size, medians: [pipe, relay] } = JSON.parse(line);
+  const ways = [servers.pipe, servers.relay];
+  for (const { name, version, clockStep, run } of HOSTS) {
+    if (options.host && !options.host.some((part) => name.toLowerCase().includes(part.toLowerCase()))) continue;
+    const host = { name, version: await version(), ratios: /** @type {Record<number, number>} */ ({}), longest: 0, measured: 0 };
+    hosts.push(host);
+    const wanted = { ways, sizes: SIZES, turns: Number(options.turns), count: Number(options.count), clockStep };
+    await run({ transport: "cql", control: page.url, roundTrips: wanted }, (text) => {
+      const { size, medians: [pipe, relay] } = JSON.parse(text);
       const ratio = median(relay.map((/** @type {number} */ took, /** @type {number} */ turn) => took / pipe[turn]));
-      console.log(`| ${name} | ${size} | ${median(pipe).toFixed(3)} | ${median(relay).toFixed(3)} | ${ratio.toFixed(2)} |`);
+      console.log(`${name}, ${size} bytes: pipe ${median(pipe).toFixed(3)} ms, relay ${median(relay).toFixed(3)} ms, ratio ${ratio.toFixed(2)}`);
+      host.ratios[size] = ratio;
+      host.longest = Math.max(host.longest, median(relay));
+      host.measured += 1;
       if (ratio > (RATIO_MAX[size] ?? Infinity) || median(relay) > MILLISECONDS_MAX) missed.push(`${name} at ${size} bytes`);
-    }
+    });
+    if (host.measured !== SIZES.length) missed.push(`${name}: ${host.measured} of ${SIZES.length} sizes`);
   }
 } finally {
+  page.stop();
   servers.stop();
+}
+const judged = Object.keys(RATIO_MAX).map(Number);
+console.log(`\n| host | version | ${judged.map((size) => `ratio at ${size} bytes`).join(" | ")} | longest median, ms |`);
+console.log(`|---|---|${"---:|".repeat(judged.length + 1)}`);
+for (const { name, version, ratios, longest } of hosts) {
+  console.log(`| ${[name, version, ...judged.map((size) => ratios[size]?.toFixed(2)), longest.toFixed(2)].join(" | ")} |`);
 }
 if (missed.length > 0) {
   console.log(`missed: ${missed.join(", ")}`);

@@ -4,10 +4,10 @@
 // Prints each host's results as node's test runner does, and at the end a table of hosts by version. Fails if
 // a test fails, or if a host ran none.
 
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { bundleAll } from "./bundle.mjs";
 import { cassandra } from "./cluster.mjs";
+import { files } from "./files.mjs";
 import { HOSTS } from "./runners.mjs";
 import { servers } from "./servers.mjs";
 
@@ -16,24 +16,6 @@ const TOGETHER = 2;
 
 /** A host that takes longer than this hangs. */
 const HOST_MAX_MS = 120_000;
-
-const TYPES = { html: "text/html", js: "text/javascript", wasm: "application/wasm" };
-
-/** The page's files, under the policy that the documentation asks for. */
-function files(/** @type {string} */ path, /** @type {import("node:http").ServerResponse} */ response) {
-  const name = path.slice(1);
-  const type = TYPES[/** @type {keyof typeof TYPES} */ (name.split(".").pop())];
-  // Every browser asks for it.
-  if (name === "favicon.ico") return response.writeHead(204).end(), true;
-  if (!/^[\w-]+\.\w+$/.test(name) || !type) return false;
-  response.setHeader("content-type", type);
-  response.setHeader("content-security-policy",
-    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ws://127.0.0.1:*");
-  const html = `<!doctype html><title>suite</title><script type="module" src="/page.js"></script>`;
-  const place = type === TYPES.wasm ? "../../dist" : "built";
-  response.end(type === TYPES.html ? html : readFileSync(new URL(`${place}/${name}`, import.meta.url)));
-  return true;
-}
 
 const { values: chosen } = parseArgs({
   options: {

@@ -1,4 +1,4 @@
-// One runner for each host: starts it, has it run the suite, and yields a line for each test.
+// One runner for each host: starts it, has it run the suite or measure, and yields a line for each result.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,10 @@ const COMPATIBILITY_DATE = "2026-04-01";
 /**
  * @typedef {Record<string, any>} Config
  * @typedef {(line: string) => void} Line
- * @typedef {{ name: string, version: () => Promise<string>, transports: string[], canTrust: boolean, run: (config: Config, line: Line) => Promise<void> }} Host
+ *
+ * `clockStep`: milliseconds between two different readings of its clock, 0 if they are few beside a round trip.
+ *
+ * @typedef {{ name: string, version: () => Promise<string>, transports: string[], canTrust: boolean, clockStep: number, run: (config: Config, line: Line) => Promise<void> }} Host
  */
 
 /** A program's output, trimmed. @param {string} program @param {string[]} rest */
@@ -54,6 +57,7 @@ const processHost = (name, program, ...flags) => ({
   name,
   transports: ["tcp", "mux", "cql"],
   canTrust: true,
+  clockStep: 0,
   version: async () => /[\d.]+/.exec(await ask(program, "--version"))?.[0] ?? "",
   run: (config, line) => lines(program, [...flagsFor(flags, config), at("built/process.js"), JSON.stringify(config)], line),
 });
@@ -62,11 +66,15 @@ const processHost = (name, program, ...flags) => ({
 const flagsFor = (flags, { transport }) => (transport === "tcp" ? flags.filter((flag) => !flag.includes("websocket")) : flags);
 
 /**
- * Each test in its own request.
+ * Each test in its own request; what is measured in one.
  *
  * @param {(path: string, config: Config) => Promise<string>} post @param {Config} config @param {Line} line
  */
 async function byRequest(post, config, line) {
+  if (config.roundTrips) {
+    for (const text of (await post("/run", config)).split("\n")) line(text);
+    return;
+  }
   const names = JSON.parse(await post("/names", config));
   for (const name of names) {
     if (config.only && !config.only.includes(name)) continue;
@@ -81,6 +89,8 @@ const workerdHost = {
   name: "workerd",
   transports: ["tcp", "mux", "cql"],
   canTrust: false,
+  // Its clock stands still while it computes, and counts milliseconds.
+  clockStep: 1,
   version: async () => /\d[\d-]+/.exec(await ask(workerd, "--version"))?.[0] ?? "",
   async run(config, line) {
     const folder = mkdtempSync(join(tmpdir(), "messina-workerd-"));
@@ -90,7 +100,7 @@ const workerdHost = {
       writeFileSync(join(folder, name), bytes);
       return `(name = "${name}", wasm = embed "${name}"),`;
     });
-    writeFileSync(join(folder, "ca.pem"), config.tls.ca);
+    if (config.tls) writeFileSync(join(folder, "ca.pem"), config.tls.ca);
     writeFileSync(join(folder, "config.capnp"), `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -102,7 +112,7 @@ const config :Workerd.Config = (
         compatibilityDate = "${COMPATIBILITY_DATE}" ) ),
     ( name = "internet", network = (
         allow = ["local", "private", "public"],
-        tlsOptions = (trustedCertificates = [embed "ca.pem"]) ) ),
+        tlsOptions = (trustedCertificates = [${config.tls ? 'embed "ca.pem"' : ""}]) ) ),
   ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
@@ -114,7 +124,7 @@ const config :Workerd.Config = (
         const response = await fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", body: JSON.stringify(body) });
         return response.text();
       };
-      await untilReady(() => fetch(`http://127.0.0.1:${port}/names`, { method: "POST", body: JSON.stringify(config) }));
+      await untilReady(() => fetch(`http://127.0.0.1:${port}/ready`, { method: "POST", body: "{}" }));
       await byRequest(post, config, line);
     } finally {
       child.kill();
@@ -129,6 +139,8 @@ const miniflareHost = {
   name: "Miniflare",
   transports: ["tcp", "mux", "cql"],
   canTrust: false,
+  // Its clock stands still while it computes, and counts milliseconds.
+  clockStep: 1,
   version: async () => versionOf("miniflare"),
   async run(config, line) {
     const { Miniflare } = await import("miniflare");
@@ -157,6 +169,7 @@ const edgeHost = {
   name: "Vercel edge VM",
   transports: ["mux", "cql"],
   canTrust: false,
+  clockStep: 0,
   version: async () => versionOf("@edge-runtime/vm"),
   run: (config, line) => lines(process.execPath, [at("edge.mjs"), JSON.stringify(config)], line),
 };
@@ -166,6 +179,8 @@ const chromiumHost = (name, inWorker) => ({
   name,
   transports: ["mux", "cql"],
   canTrust: false,
+  // Of a page that is isolated from others; else 0.1.
+  clockStep: 0.005,
   version: async () => /[\d.]+/.exec(await ask("chromium", "--version"))?.[0] ?? "",
   async run(config, line) {
     const { chromium } = await import("playwright-core");

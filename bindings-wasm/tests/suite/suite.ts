@@ -1,5 +1,7 @@
 // The suite's runner: the same in every host, so it uses nothing but the language, timers and `fetch`.
 
+import type { RoundTrips } from "../../bench/round-trips.mjs";
+
 /** What the suite is told of the place it runs in. */
 export interface Config {
   /** The host and its version, for people. */
@@ -27,6 +29,8 @@ export interface Config {
   intercepted: string;
   /** Where the servers are steered from, over HTTP. */
   control: string;
+  /** Measure these and run no test. */
+  roundTrips?: RoundTrips;
   /** Names of tests to run; all if it is absent. */
   only?: string[];
 }

@@ -16,6 +16,8 @@ export default {
     const lines: string[] = [];
     const line = (text: string) => void lines.push(text);
     switch (new URL(request.url).pathname) {
+      case "/ready":
+        break;
       case "/names":
         return Response.json(names(config));
       case "/keep":

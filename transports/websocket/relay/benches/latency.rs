@@ -3,8 +3,9 @@
 //!
 //! `cargo bench -p messina-relay --bench latency` prints microseconds for each size, median and 99th
 //! percentile, and the ratio of the medians; `-- 4000` sets the round trips of one turn.
-//! Each of client, pipe, relay and node is a thread with a runtime of its own. `-- --serve` runs no client: it
-//! prints where node, pipe and relay are, and ends with its standard input (`bindings-wasm/bench/relay.mjs`).
+//! Client and node are threads with runtimes of their own; pipe and relay share one, so that the system wakes
+//! both alike. `-- --serve` runs no client: it prints where pipe and relay are, and ends with its standard input
+//! (`bindings-wasm/bench/relay.mjs`).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
-use messina_relay::{Relay, RelayConfig, Rule};
+use messina_relay::{Access, Relay, RelayConfig, Rule};
 use messina_websocket::tunnel::{ChannelId, Wish};
 use support::{Mux, OPTIONS, Plain, echo_node};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +29,9 @@ use tokio_tungstenite::tungstenite::Message;
 const SIZES: [usize; 8] = [64, 512, 1000, 1025, 4096, 16_384, 32_768, 65_536];
 const TURNS: usize = 5;
 
+/// With a token, web pages are let in too.
+const TOKEN: &str = "bench";
+
 fn main() {
     let count = std::env::args().find_map(|argument| argument.parse().ok());
     let count = count.unwrap_or(2000_usize);
@@ -35,20 +39,26 @@ fn main() {
         told.send(echo_node().await).unwrap();
         core::future::pending().await
     });
-    let pipe = on_thread(move |told| run_pipe(node, told));
-    let relay = on_thread(move |told| async move {
+    let (pipe, relay) = on_thread(move |told| async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = RelayConfig::new("127.0.0.1:0".parse().unwrap());
         config.allow = [Rule::parse(&format!("{node}")).unwrap()]
             .into_iter()
             .collect();
+        config.access = Access::new().bearer(TOKEN);
         let relay = Relay::bind(config).await.unwrap();
-        told.send(relay.local_addr().unwrap()).unwrap();
+        let addresses = (listener.local_addr(), relay.local_addr());
+        told.send((addresses.0.unwrap(), addresses.1.unwrap()))
+            .unwrap();
+        tokio::spawn(run_pipe(node, listener));
         relay.run(core::future::pending()).await;
     });
     if std::env::args().any(|argument| argument == "--serve") {
         let mut out = std::io::stdout();
-        let line =
-            format!(r#"{{"node":"{node}","pipe":"ws://{pipe}/","relay":"ws://{relay}/cql"}}"#);
+        let protocols = support::protocols("cql", TOKEN).replace(", ", r#"", ""#);
+        let line = format!(
+            r#"{{"pipe":{{"url":"ws://{pipe}/","protocols":[]}},"relay":{{"url":"ws://{relay}/cql?target={node}","protocols":["{protocols}"]}}}}"#
+        );
         writeln!(out, "{line}").unwrap();
         out.flush().unwrap();
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
@@ -62,10 +72,10 @@ fn main() {
         .block_on(run_client(count, node, pipe, relay));
 }
 
-/// Runs something for ever on a thread of its own; the address that it tells.
-fn on_thread<F: Future<Output = ()>>(
-    run: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static,
-) -> SocketAddr {
+/// Runs something for ever on a thread of its own; where it is, which it tells.
+fn on_thread<T: Send + 'static, F: Future<Output = ()>>(
+    run: impl FnOnce(mpsc::Sender<T>) -> F + Send + 'static,
+) -> T {
     let (told, hears) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -77,9 +87,7 @@ fn on_thread<F: Future<Output = ()>>(
 }
 
 /// The pipe: each message becomes a write, each read becomes a message.
-async fn run_pipe(node: SocketAddr, told: mpsc::Sender<SocketAddr>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    told.send(listener.local_addr().unwrap()).unwrap();
+async fn run_pipe(node: SocketAddr, listener: TcpListener) {
     while let Ok((stream, _)) = listener.accept().await {
         stream.set_nodelay(true).unwrap();
         let mut client = tokio_tungstenite::accept_async(stream).await.unwrap();
@@ -165,8 +173,8 @@ async fn run_client(count: usize, node: SocketAddr, pipe: SocketAddr, relay: Soc
         .await
         .unwrap();
     let target = node.to_string();
-    let plain = support::plain(relay, &target, "").await.unwrap();
-    let mut mux = support::mux(relay, "").await.unwrap();
+    let plain = support::plain(relay, &target, TOKEN).await.unwrap();
+    let mut mux = support::mux(relay, TOKEN).await.unwrap();
     let id = mux.open(&target, Wish::None);
     let mut ways = [
         Way::Pipe(Box::new(piped)),
