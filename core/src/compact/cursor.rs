@@ -8,6 +8,7 @@
 //! row larger than the window is an error here. Section 4.2.5.2 of the native protocol.
 //!
 //! Cost: a row is walked once, thirteen instructions a cell on a Cortex-M4, before it is decoded.
+//! [`RowStream`](super::RowStream) follows the same [`Course`] over a window that is read into.
 
 use alloc::boxed::Box;
 
@@ -23,12 +24,7 @@ pub struct Cursor {
     held: usize,
     /// What the window holds was told, and has its room again.
     is_told: bool,
-    is_in_front: bool,
-    flags: Flags,
-    /// Bytes of the body that were not taken yet.
-    body_left: usize,
-    column_count: u32,
-    rows_left: u32,
+    course: Course,
 }
 
 /// One step through the body.
@@ -58,17 +54,152 @@ pub struct Front<'a> {
     pub row_count: u32,
 }
 
-/// The same as a [`Step`] without what it borrows.
+/// Where a body is: what comes next in it, and how much is left.
+#[derive(Debug)]
+pub(super) struct Course {
+    flags: Flags,
+    is_in_front: bool,
+    /// Bytes of the body that were not told yet.
+    left: usize,
+    column_count: u32,
+    rows_left: u32,
+}
+
+/// What bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
+    /// Nothing that is whole.
     More,
-    /// In the window; so many bytes were taken.
+    /// So many bytes that stand before the rows.
     Front(usize),
-    /// In the window; so many bytes were taken.
-    Held(usize),
-    /// The first bytes given, so many.
-    Given(usize),
+    /// A row of so many bytes.
+    Row(usize),
+    /// There are no more rows.
     End,
+}
+
+impl Course {
+    /// Between bodies.
+    pub(super) const OVER: Self = Self::new(Flags::NONE, 0, false);
+
+    const fn new(flags: Flags, left: usize, is_in_front: bool) -> Self {
+        Self {
+            flags,
+            is_in_front,
+            left,
+            column_count: 0,
+            rows_left: 0,
+        }
+    }
+
+    /// A body of so many bytes begins, in a frame with these flags.
+    pub(super) const fn start(flags: Flags, body_len: usize) -> Self {
+        Self::new(flags, body_len, true)
+    }
+
+    /// What the next bytes of the body begin with; it counts as told then. After an error there are
+    /// no more rows.
+    #[inline(never)]
+    pub(super) fn find(&mut self, bytes: &[u8], len_max: usize) -> Result<Found, Error> {
+        if !self.is_in_front && self.rows_left == 0 {
+            return Ok(Found::End);
+        }
+        let whole = match self.is_in_front {
+            true => front_len(self.flags, bytes),
+            false => row_len(bytes, self.column_count),
+        };
+        let found = self.judge(whole, bytes, len_max);
+        if found.is_err() {
+            self.stop();
+        }
+        found
+    }
+
+    fn judge(
+        &mut self,
+        whole: Result<usize, usize>,
+        bytes: &[u8],
+        len_max: usize,
+    ) -> Result<Found, Error> {
+        let len = match whole {
+            Ok(len) | Err(len) => len,
+        };
+        if len > self.left {
+            return Err(PeerMisbehaved::MalformedBody.into());
+        }
+        if len > len_max {
+            return Err(Error::new(ErrorKind::Limit(LimitField::RowWindow)));
+        }
+        if whole.is_err() {
+            return Ok(Found::More);
+        }
+        if !self.is_in_front {
+            self.rows_left = self.rows_left.saturating_sub(1);
+            self.tell(len);
+            return Ok(Found::Row(len));
+        }
+        self.is_in_front = false;
+        self.tell(len);
+        let front = self.front(bytes.get(..len).unwrap_or_default())?;
+        (self.column_count, self.rows_left) = self.counts(&front)?;
+        Ok(Found::Front(len))
+    }
+
+    /// The next row was found without the course; whether there was to be one. Its bytes are to be
+    /// [told](Self::tell), if later.
+    #[inline]
+    pub(super) const fn take_row(&mut self) -> bool {
+        let (left, is_over) = self.rows_left.overflowing_sub(1);
+        if !is_over {
+            self.rows_left = left;
+        }
+        !is_over
+    }
+
+    /// So many bytes were found.
+    pub(super) const fn tell(&mut self, len: usize) {
+        self.left = self.left.saturating_sub(len);
+    }
+
+    /// Columns and rows. Each cell is at least its length, so what the bytes cannot hold is an error
+    /// before the first row.
+    fn counts(&self, front: &Front<'_>) -> Result<(u32, u32), Error> {
+        let columns = front.metadata.map_or(0, |metadata| metadata.column_count);
+        let cells = front.row_count.checked_mul(columns.max(1));
+        let smallest = cells.and_then(|cells| usize::try_from(cells).ok()?.checked_mul(4));
+        if smallest.is_none_or(|smallest| smallest > self.left) {
+            let count = i32::try_from(front.row_count).unwrap_or(i32::MAX);
+            let kind = ParseErrorKind::BadCount { count };
+            return Err(Reader::new(&[]).error("row count", kind).into());
+        }
+        Ok((columns, front.row_count))
+    }
+
+    /// What stands before the rows, in the bytes that were found to be it.
+    pub(super) fn front<'a>(&self, bytes: &'a [u8]) -> Result<Front<'a>, Error> {
+        parse_front(self.flags, bytes).map(|(front, _)| front)
+    }
+
+    /// There are no more rows.
+    pub(super) const fn stop(&mut self) {
+        self.is_in_front = false;
+        self.rows_left = 0;
+    }
+
+    /// Whether something is still to be found.
+    pub(super) const fn goes_on(&self) -> bool {
+        self.is_in_front || self.rows_left > 0
+    }
+
+    #[inline]
+    pub(super) const fn rows_left(&self) -> u32 {
+        self.rows_left
+    }
+
+    #[inline]
+    pub(super) const fn column_count(&self) -> u32 {
+        self.column_count
+    }
 }
 
 impl Cursor {
@@ -79,11 +210,7 @@ impl Cursor {
             window,
             held: 0,
             is_told: false,
-            is_in_front: false,
-            flags: Flags::NONE,
-            body_left: 0,
-            column_count: 0,
-            rows_left: 0,
+            course: Course::OVER,
         }
     }
 
@@ -91,11 +218,7 @@ impl Cursor {
     pub const fn start(&mut self, flags: Flags, body_len: usize) {
         self.held = 0;
         self.is_told = false;
-        self.is_in_front = true;
-        self.flags = flags;
-        self.body_left = body_len;
-        self.column_count = 0;
-        self.rows_left = 0;
+        self.course = Course::start(flags, body_len);
     }
 
     /// The next step, taking bytes of the body from the front of `input`; `input` holds nothing else.
@@ -106,31 +229,41 @@ impl Cursor {
     /// malformed where the body is. After an error there are no more rows.
     pub fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Step<'a>, Error> {
         let given = *input;
-        let found = self.find(given)?;
-        let taken = match found {
-            Found::More | Found::End => given.len(),
-            Found::Front(taken) | Found::Held(taken) | Found::Given(taken) => taken,
-        };
-        let (row, rest) = given.split_at_checked(taken).unwrap_or_default();
-        *input = rest;
+        if self.is_told {
+            self.is_told = false;
+            self.held = 0;
+        }
+        let columns = self.course.column_count;
+        if self.held == 0
+            && self.course.rows_left > 0
+            && let Ok(len) = row_len(given, columns)
+            && len <= self.window.len()
+            && let Some((row, rest)) = given.split_at_checked(len)
+        {
+            self.course.take_row();
+            self.course.tell(len);
+            *input = rest;
+            return Ok(Step::Row(RawRow::of_checked(columns, row)));
+        }
+        let (found, taken) = self.gather(given)?;
+        *input = given.get(taken..).unwrap_or_default();
         Ok(match found {
             Found::More => Step::More,
             Found::End => Step::End,
             Found::Front(_) => Step::Front,
-            Found::Held(_) => Step::Row(self.row(self.held())),
-            Found::Given(_) => Step::Row(self.row(row)),
+            Found::Row(_) => Step::Row(RawRow::of_checked(columns, self.held())),
         })
     }
 
     /// What stands before the rows, if the last step was [`Step::Front`].
     pub fn front(&self) -> Result<Front<'_>, Error> {
-        parse_front(self.flags, self.held()).map(|(front, _)| front)
+        self.course.front(self.held())
     }
 
     /// Rows that were not told yet; 0 before the front was.
     #[must_use]
     pub const fn rows_left(&self) -> u32 {
-        self.rows_left
+        self.course.rows_left
     }
 
     /// The window, for another use.
@@ -139,38 +272,11 @@ impl Cursor {
         self.window
     }
 
-    /// What was found is told by this; the borrows come later, so that loops may go on without.
-    #[inline]
-    pub(super) fn find(&mut self, given: &[u8]) -> Result<Found, Error> {
-        if self.is_told {
-            self.is_told = false;
-            self.held = 0;
-        }
-        if self.held == 0 && !self.is_in_front {
-            let Some(rows_left) = self.rows_left.checked_sub(1) else {
-                return Ok(Found::End);
-            };
-            if let Ok(len) = row_len(given, self.column_count)
-                && len <= self.window.len()
-            {
-                self.rows_left = rows_left;
-                self.body_left = self.body_left.saturating_sub(len);
-                return Ok(Found::Given(len));
-            }
-        }
-        let found = self.gather(given);
-        if found.is_err() {
-            self.is_in_front = false;
-            self.is_told = true;
-            self.rows_left = 0;
-        }
-        found
-    }
-
-    /// Puts the front or a row together that was not given as a whole.
+    /// Puts the front or a row together that was not given as a whole; tells how many bytes it has
+    /// taken.
     #[inline(never)]
-    fn gather(&mut self, given: &[u8]) -> Result<Found, Error> {
-        let (before, all) = (self.held, self.held.saturating_add(self.body_left));
+    fn gather(&mut self, given: &[u8]) -> Result<(Found, usize), Error> {
+        let before = self.held;
         let room = self.window.get_mut(before..).unwrap_or_default();
         let len = room.len().min(given.len());
         if let (Some(room), Some(given)) = (room.get_mut(..len), given.get(..len)) {
@@ -178,88 +284,21 @@ impl Cursor {
         }
         let held = before.saturating_add(len);
         let bytes = self.window.get(..held).unwrap_or_default();
-        let whole = match self.is_in_front {
-            true => front_len(self.flags, bytes),
-            false => row_len(bytes, self.column_count),
+        let found = self.course.find(bytes, self.window.len());
+        self.is_told = !matches!(found, Ok(Found::More));
+        let found = found?;
+        self.held = match found {
+            Found::More => held,
+            Found::End => return Ok((found, given.len())),
+            // What was copied beyond the end is not taken.
+            Found::Front(len) | Found::Row(len) => len,
         };
-        let end = match whole {
-            Ok(end) | Err(end) => end,
-        };
-        if end > all {
-            return Err(PeerMisbehaved::MalformedBody.into());
-        }
-        if end > self.window.len() {
-            return Err(Error::new(ErrorKind::Limit(LimitField::RowWindow)));
-        }
-        // What was copied beyond the end is not taken.
-        let taken = end.min(held).saturating_sub(before);
-        self.held = before.saturating_add(taken);
-        self.body_left = self.body_left.saturating_sub(taken);
-        if whole.is_err() {
-            return Ok(Found::More);
-        }
-        self.is_told = true;
-        if self.is_in_front {
-            self.is_in_front = false;
-            (self.column_count, self.rows_left) = self.counts()?;
-            return Ok(Found::Front(taken));
-        }
-        self.rows_left = self.rows_left.saturating_sub(1);
-        Ok(Found::Held(taken))
-    }
-
-    /// Columns and rows. Each cell is at least its length, so what the bytes cannot hold is an error
-    /// before the first row.
-    fn counts(&self) -> Result<(u32, u32), Error> {
-        let front = self.front()?;
-        let columns = front.metadata.map_or(0, |metadata| metadata.column_count);
-        let cells = front.row_count.checked_mul(columns.max(1));
-        let smallest = cells.and_then(|cells| usize::try_from(cells).ok()?.checked_mul(4));
-        if smallest.is_none_or(|smallest| smallest > self.body_left) {
-            let count = i32::try_from(front.row_count).unwrap_or(i32::MAX);
-            let kind = ParseErrorKind::BadCount { count };
-            return Err(Reader::new(&[]).error("row count", kind).into());
-        }
-        Ok((columns, front.row_count))
-    }
-
-    /// Where rows begin that no part of was taken yet, and how many there can be: whole ones may be
-    /// read without the cursor, which is told by [`skip`](Self::skip).
-    #[inline]
-    pub(super) const fn is_between(&self) -> bool {
-        (self.held == 0 || self.is_told) && !self.is_in_front && self.rows_left > 0
-    }
-
-    /// A row of `len` bytes was read without the cursor; `false` if it is larger than the window.
-    #[inline]
-    pub(super) fn skip(&mut self, len: usize) -> bool {
-        if len > self.window.len() {
-            return false;
-        }
-        self.rows_left = self.rows_left.saturating_sub(1);
-        self.body_left = self.body_left.saturating_sub(len);
-        self.is_told = false;
-        self.held = 0;
-        true
-    }
-
-    /// There are no more rows.
-    pub(super) const fn stop(&mut self) {
-        self.rows_left = 0;
-    }
-
-    pub(super) const fn column_count(&self) -> u32 {
-        self.column_count
+        Ok((found, self.held.saturating_sub(before)))
     }
 
     /// The bytes that were told last, if they are in the window.
-    pub(super) fn held(&self) -> &[u8] {
+    fn held(&self) -> &[u8] {
         self.window.get(..self.held).unwrap_or_default()
-    }
-
-    /// Bytes that were found as a row.
-    pub(super) const fn row<'a>(&self, bytes: &'a [u8]) -> RawRow<'a> {
-        RawRow::of_checked(self.column_count, bytes)
     }
 }
 

@@ -37,8 +37,9 @@ pub(super) struct Hub {
 pub(super) struct State {
     pub(super) machine: Machine,
     pub(super) desk: Desk,
-    /// Who runs the machine.
+    /// Who runs the machine, and whether it has something to do.
     pub(super) runner: Option<Waker>,
+    pub(super) is_stirred: bool,
     /// When an orderly end is given up.
     pub(super) close_by: Instant,
     /// The runner has ended, and how.
@@ -62,7 +63,7 @@ pub(super) struct Desk {
     prepared: u32,
     /// A buffer to bind values in, and one window for rows with room for the numbers of their types.
     pub(super) buffer: BytesMut,
-    pub(super) window: Option<(Box<[u8]>, Vec<u16>)>,
+    pub(super) window: Option<(BytesMut, Vec<u16>)>,
     steering: SteeringKind,
     security: Security,
 }
@@ -102,17 +103,31 @@ pub(super) struct Flow {
     /// Flags of the frame and length of the body, not told yet.
     header: Option<(Flags, usize)>,
     piece: Option<Bytes>,
-    /// The reader has used up what it was given.
-    has_room: bool,
-    /// Bytes wait on the link until it has.
-    is_awaited: bool,
+    window: Window,
+    /// What goes on when the reader waits again: the link is read, and the machine runs, which may
+    /// have bytes of the body.
+    is_unread: bool,
+    is_stalled: bool,
     end: Option<Result<(), Error>>,
+}
+
+/// Where the window is that the reader finds rows in.
+#[derive(Default)]
+enum Window {
+    #[default]
+    InUse,
+    /// The reader waits for more bytes in it.
+    Waiting(BytesMut),
+    /// These have come.
+    Filled(BytesMut),
 }
 
 /// What comes next of a streamed result.
 pub(super) enum Next {
     Header(Flags, usize),
     Piece(Bytes),
+    /// The window has more bytes.
+    Filled,
     End,
 }
 
@@ -154,6 +169,7 @@ impl Hub {
                 machine,
                 desk,
                 runner: None,
+                is_stirred: true,
                 close_by: Instant::FAR_FUTURE,
                 over: None,
             }),
@@ -167,7 +183,10 @@ impl Hub {
 
     /// Does something that the runner has to look at.
     pub(super) fn stir<R>(&self, action: impl FnOnce(&mut State) -> R) -> Option<R> {
-        let (result, waker) = self.with(|state| (action(state), state.runner.take()))?;
+        let (result, waker) = self.with(|state| {
+            state.is_stirred = true;
+            (action(state), state.runner.take())
+        })?;
         if let Some(waker) = waker {
             assert_unlocked();
             waker.wake();
@@ -213,19 +232,38 @@ impl Hub {
         }
     }
 
-    /// The next part of a streamed result; the one before was used up.
+    /// The next part of a streamed result; the one before was used up. While there is none the window
+    /// is with the hub, to be read into.
     #[inline(never)]
-    pub(super) fn poll_flow(&self, ticket: u32, cx: &mut Context<'_>) -> Poll<Result<Next, Error>> {
+    pub(super) fn poll_flow(
+        &self,
+        ticket: u32,
+        window: &mut BytesMut,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Next, Error>> {
         let waker = cx.waker().clone();
         let looked = self.with(|state| {
-            let (next, old) = state.desk.look_at_flow(ticket, waker);
+            let Some(Seat {
+                stage: Stage::Flowing(flow),
+                waker: known,
+                ..
+            }) = state.desk.seats.get_mut(ticket)
+            else {
+                return (Some(Err(session_closed())), Some(waker), None);
+            };
+            if let Some(next) = flow.next(window) {
+                return (Some(next), Some(waker), None);
+            }
             // Not each time that nothing is there: two that share a task would wake each other for
             // as long as the node takes.
-            let runner = match state.desk.has_made_room(ticket) {
+            let is_awaited = flow.is_stalled || flow.is_unread;
+            state.is_stirred |= flow.is_stalled;
+            (flow.is_stalled, flow.is_unread) = (false, false);
+            let runner = match is_awaited {
                 true => state.runner.take(),
                 false => None,
             };
-            (next, old, runner)
+            (None, known.replace(waker), runner)
         });
         let Some((next, _old, runner)) = looked else {
             return Poll::Ready(Err(session_closed()));
@@ -237,8 +275,8 @@ impl Hub {
         next.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Gives a request up, or what it has brought.
-    pub(super) fn cancel(&self, ticket: u32) {
+    /// Gives a request up, or what it has brought; tells the window that was with it.
+    pub(super) fn cancel(&self, ticket: u32) -> Option<BytesMut> {
         let seat = self.stir(|state| {
             let seat = state.desk.seats.remove(ticket)?;
             if seat.request != NONE {
@@ -248,7 +286,10 @@ impl Hub {
             Some(seat)
         });
         // Its waker and what it holds are dropped out here.
-        drop(seat);
+        match seat.flatten()?.stage {
+            Stage::Flowing(flow) => flow.window.bytes(),
+            _ => None,
+        }
     }
 
     /// The session's beginning (or its end, if `is_end`).
@@ -339,41 +380,31 @@ impl Desk {
         }
     }
 
-    fn look_at_flow(
-        &mut self,
-        ticket: u32,
-        waker: Waker,
-    ) -> (Option<Result<Next, Error>>, Option<Waker>) {
-        let Some(Seat {
-            stage: Stage::Flowing(flow),
-            waker: known,
-            ..
-        }) = self.seats.get_mut(ticket)
-        else {
-            return (Some(Err(session_closed())), Some(waker));
-        };
-        let next = if let Some((flags, len)) = flow.header.take() {
-            Ok(Next::Header(flags, len))
-        } else if let Some(piece) = flow.piece.take() {
-            Ok(Next::Piece(piece))
-        } else if let Some(end) = &flow.end {
-            end.clone().map(|()| Next::End)
-        } else {
-            flow.has_room = true;
-            return (None, known.replace(waker));
-        };
-        (Some(next), Some(waker))
+    /// The window of a reader that waits, to be read into and given back; nothing if it does not.
+    pub(super) fn lend_window(&mut self, request: u32) -> Option<BytesMut> {
+        let (flow, _) = self.flow(request)?;
+        if flow.has_room() {
+            return core::mem::take(&mut flow.window).bytes();
+        }
+        flow.is_unread = true;
+        None
     }
 
-    /// Whether bytes on the link have waited for the room that its reader has now; told once.
-    fn has_made_room(&mut self, ticket: u32) -> bool {
-        match self.seats.get_mut(ticket) {
-            Some(Seat {
-                stage: Stage::Flowing(flow),
-                ..
-            }) => flow.has_room && core::mem::take(&mut flow.is_awaited),
-            _ => false,
+    /// Takes it back; tells who waits for what has come.
+    pub(super) fn return_window(
+        &mut self,
+        request: u32,
+        window: BytesMut,
+        is_filled: bool,
+    ) -> Option<Waker> {
+        let (flow, waker) = self.flow(request)?;
+        if is_filled {
+            flow.window = Window::Filled(window);
+            flow.is_unread = true;
+            return waker.take();
         }
+        flow.window = Window::Waiting(window);
+        None
     }
 
     pub(super) fn held_at(&self, number: u32) -> Option<&Shared<Held>> {
@@ -518,8 +549,8 @@ impl Host for Desk {
 
     fn has_room(&mut self, request: u32) -> bool {
         self.flow(request).is_none_or(|(flow, _)| {
-            flow.is_awaited = !flow.has_room;
-            flow.has_room
+            flow.is_stalled = !flow.has_room();
+            !flow.is_stalled
         })
     }
 
@@ -527,14 +558,50 @@ impl Host for Desk {
         let Some((flow, waker)) = self.flow(request) else {
             return;
         };
-        flow.has_room = false;
         flow.piece = Some(bytes);
         let waker = waker.take();
         self.wakers.extend(waker);
     }
 }
 
+impl Window {
+    fn bytes(self) -> Option<BytesMut> {
+        match self {
+            Self::InUse => None,
+            Self::Waiting(bytes) | Self::Filled(bytes) => Some(bytes),
+        }
+    }
+}
+
 impl Flow {
+    /// Whether the reader waits for bytes.
+    const fn has_room(&self) -> bool {
+        matches!(self.window, Window::Waiting(_)) && self.piece.is_none()
+    }
+
+    /// The next part, and the window with it; or the window is taken.
+    fn next(&mut self, window: &mut BytesMut) -> Option<Result<Next, Error>> {
+        let is_filled = matches!(self.window, Window::Filled(_));
+        let next = if let Some((flags, len)) = self.header.take() {
+            Ok(Next::Header(flags, len))
+        } else if let Some(piece) = self.piece.take() {
+            Ok(Next::Piece(piece))
+        } else if is_filled {
+            Ok(Next::Filled)
+        } else if let Some(end) = &self.end {
+            end.clone().map(|()| Next::End)
+        } else {
+            if matches!(self.window, Window::InUse) {
+                self.window = Window::Waiting(core::mem::take(window));
+            }
+            return None;
+        };
+        if let Some(bytes) = core::mem::take(&mut self.window).bytes() {
+            *window = bytes;
+        }
+        Some(next)
+    }
+
     fn finish(&mut self, outcome: Result<Outcome, Error>) {
         self.end = Some(match outcome {
             // It came whole after all.
@@ -569,4 +636,73 @@ pub(super) fn session_closed() -> Error {
 
 fn place(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use alloc::task::Wake;
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+    }
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Shared<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_reader_wakes_the_runner_once_for_room_that_was_wanted() {
+        let machine = Machine::new(Config::mcu(), 1);
+        let clock: Shared<dyn Clock> = Shared::new(Still);
+        let hub = Hub::new(clock, machine, NONE, SteeringKind::None, Security::Plain);
+        let ticket = hub.with(|state| state.desk.seat(3, true));
+        let ticket = ticket.expect("no panic").expect("a seat");
+        let woken = Shared::new(Count::default());
+        let wakes = || {
+            // It leaves its waker again with each poll.
+            let waker = Waker::from(Shared::clone(&woken));
+            hub.with(|state| state.runner = Some(waker));
+            woken.0.load(Relaxed)
+        };
+        let lend = || hub.with(|state| state.desk.lend_window(3)).flatten();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut window = BytesMut::with_capacity(8);
+
+        assert_eq!(wakes(), 0);
+        for _ in 0..3 {
+            assert!(hub.poll_flow(ticket, &mut window, &mut cx).is_pending());
+            assert_eq!((wakes(), window.capacity()), (0, 0));
+        }
+        let mut lent = lend().expect("it waits");
+        assert!(lent.capacity() >= 8);
+        lent.extend_from_slice(b"row");
+        let reader = hub.with(|state| state.desk.return_window(3, lent, true));
+        assert!(reader.flatten().is_some() && lend().is_none());
+        let next = hub.poll_flow(ticket, &mut window, &mut cx);
+        assert!(matches!(next, Poll::Ready(Ok(Next::Filled))));
+        assert_eq!((wakes(), &window[..], lend()), (0, &b"row"[..], None));
+        for _ in 0..3 {
+            assert!(hub.poll_flow(ticket, &mut window, &mut cx).is_pending());
+            assert_eq!(wakes(), 1);
+        }
+        let lent = lend().expect("it waits again");
+        hub.with(|state| state.desk.return_window(3, lent, false));
+        assert_eq!(
+            hub.cancel(ticket).expect("the window").as_ref(),
+            b"row".as_slice()
+        );
+        assert!(lend().is_none());
+    }
 }

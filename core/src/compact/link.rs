@@ -195,7 +195,7 @@ impl Link {
             if HAS_STREAMS
                 && let Some(request) = self.streamed
                 && !self.is_skipping
-                && self.framer.has_body_left()
+                && self.framer.body_left() > 0
             {
                 self.is_skipping = !self.is_awaited(request);
                 self.is_stalled = !self.is_skipping && !pieces.has_room(request);
@@ -408,6 +408,23 @@ impl Link {
         }
         let wanted = self.framer.wanted(&self.input, chunk);
         Some((core::mem::take(&mut self.input), wanted))
+    }
+
+    /// The request whose body comes next, and how much of it: a reader that waits may be given these
+    /// bytes as they are read, past this link, which is told by [`pass`](Self::pass).
+    pub(super) fn passing(&self) -> Option<(u32, usize)> {
+        let request = self.streamed.filter(|_| HAS_STREAMS)?;
+        let left = self.framer.body_left();
+        let is_next = left > 0 && self.input.is_empty() && !self.is_skipping;
+        (is_next && self.is_awaited(request)).then_some((request, left))
+    }
+
+    /// So many bytes of the body have come past the link, and then these, which are not of it; whether it
+    /// has to look at that.
+    pub(super) fn pass(&mut self, len: usize, behind: &[u8]) -> bool {
+        self.framer.pass(len);
+        self.input.extend_from_slice(behind);
+        self.framer.body_left() == 0
     }
 
     /// When it wants to be advanced at the latest.

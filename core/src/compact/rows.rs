@@ -40,6 +40,12 @@ pub trait FromCell<'a>: Sized {
     /// Reads a cell, which is null where it is `None`; nothing if it is not of a length that the
     /// type can have, or null where that cannot be said.
     fn from_cell(cell: Option<&'a [u8]>) -> Option<Self>;
+
+    /// Reads the next cell of a row.
+    #[inline]
+    fn from_next(cells: &mut Cells<'a>) -> Result<Self, Stop> {
+        Self::from_cell(cells.next_cell()?).ok_or(Stop::Unfit)
+    }
 }
 
 /// A row that cells can be read as: a tuple, or [`RawRow`].
@@ -234,6 +240,29 @@ impl<'a> Cells<'a> {
         self.rest = behind;
         Ok(Some(cell))
     }
+
+    /// The next cell if it has `N` bytes: length and bytes by one look at what is left.
+    #[inline]
+    fn next_of<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (cell, behind) = self.rest.split_at_checked(N.saturating_add(4))?;
+        let (len, bytes) = (cell.first_chunk::<4>()?, cell.last_chunk::<N>()?);
+        if usize::try_from(i32::from_be_bytes(*len)) != Ok(N) {
+            return None;
+        }
+        self.rest = behind;
+        Some(*bytes)
+    }
+
+    /// Why the next cell is not what was looked for. By value: what is pointed at is kept in memory
+    /// all the time.
+    #[cold]
+    #[inline(never)]
+    fn misfit(mut self) -> Stop {
+        match self.next_cell() {
+            Ok(_) => Stop::Unfit,
+            Err(stop) => stop,
+        }
+    }
 }
 
 impl<'a> FromCells<'a> for RawRow<'a> {
@@ -390,6 +419,14 @@ macro_rules! from_cell {
                 let $bytes = cell?.try_into().ok()?;
                 Some($value)
             }
+
+            #[inline]
+            fn from_next(cells: &mut Cells<'_>) -> Result<Self, Stop> {
+                match cells.next_of() {
+                    Some($bytes) => Ok($value),
+                    None => Err(cells.clone().misfit()),
+                }
+            }
         }
     )+};
 }
@@ -535,7 +572,7 @@ macro_rules! tuple_cells {
 
             #[inline]
             fn from_cells(cells: &mut Cells<'a>) -> Result<Self, Stop> {
-                Ok(($($field::from_cell(cells.next_cell()?).ok_or(Stop::Unfit)?,)+))
+                Ok(($($field::from_next(cells)?,)+))
             }
         }
     };

@@ -1,7 +1,9 @@
 //! Runs a session in one task: all of its links and its machine, polled in turn, nothing spawned.
 //!
 //! Each wake goes round once: links are read, the machine goes on, links are written; again only if
-//! something was read, or a link may be read now that was not to be before. The links belong to the runner and are polled outside of the lock; their
+//! something was read, or a link may be read now that was not to be before. The machine is left alone
+//! by a wake that brings it nothing: no request, no time, and no bytes but those that a reader of rows
+//! waits for. The links belong to the runner and are polled outside of the lock; their
 //! buffers are lent by the machine, so that no byte is copied between them. Work of one poll is
 //! bounded: after [`ROUNDS_MAX`] rounds the task queues itself again.
 
@@ -89,9 +91,11 @@ impl<T: Transport> Runner<T> {
 
     fn poll_rounds(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone();
-        let old = self.hub.with(|state| state.runner.replace(waker));
-        drop(old);
-        let (mut must_run, mut must_read) = (true, true);
+        let taken = self.hub.with(|state| {
+            let is_stirred = core::mem::take(&mut state.is_stirred);
+            (state.runner.replace(waker), is_stirred)
+        });
+        let (mut must_run, mut must_read) = (taken.is_none_or(|(_, is_stirred)| is_stirred), true);
         for _ in 0..ROUNDS_MAX {
             let mut has_read = false;
             if must_read {
@@ -100,10 +104,17 @@ impl<T: Transport> Runner<T> {
                 }
             }
             if !(must_run || has_read) {
-                if self.poll_timer(cx).is_pending() {
-                    return Poll::Pending;
+                for wire in &mut self.wires {
+                    if wire.is_writing() {
+                        must_run |= wire.poll_write(cx, &self.hub);
+                    }
                 }
-                self.give_up_closing();
+                if !must_run {
+                    if self.poll_timer(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    self.give_up_closing();
+                }
             }
             let is_over = self.run();
             must_run = self.carry_out();
@@ -119,6 +130,7 @@ impl<T: Transport> Runner<T> {
             let is_unread = self.wires.iter().any(|wire| wire.is_unread);
             must_read = has_read || must_run || is_unread;
         }
+        self.hub.with(|state| state.is_stirred = true);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -293,6 +305,11 @@ impl<T: Transport> Stage<T> {
 }
 
 impl<T: Transport> Wire<T> {
+    /// Whether bytes were not taken by the link yet.
+    fn is_writing(&self) -> bool {
+        self.needs_flush || !self.output.is_empty()
+    }
+
     const fn is_ended(&self) -> bool {
         matches!(self.stage, Stage::Ended)
     }
@@ -427,8 +444,8 @@ impl<T: Transport> Wire<T> {
     }
 }
 
-/// Reads once into the machine's buffer; whether something has come, or nothing if nothing is to be
-/// read now.
+/// Reads once into the machine's buffer, or into the window of a reader that waits for just these
+/// bytes; whether something has come for the machine, or nothing if nothing is to be read now.
 fn read(
     cx: &mut Context<'_>,
     link: &mut impl crate::drive::Link,
@@ -436,23 +453,64 @@ fn read(
     hub: &Hub,
     chunk: usize,
 ) -> Result<Option<bool>, LinkError> {
-    let lent = hub.with(|state| state.machine.link(number)?.lend_input(chunk));
-    let Some(Some((mut input, wanted))) = lent else {
+    let lent = hub.with(|state| {
+        let of_machine = state.machine.link(number)?;
+        let Some((request, left)) = of_machine.passing() else {
+            let (input, wanted) = of_machine.lend_input(chunk)?;
+            return Some((input, Lent::Input(wanted)));
+        };
+        let window = state.desk.lend_window(request)?;
+        Some((window, Lent::Window(request, left)))
+    });
+    let Some(Some((mut buffer, lent))) = lent else {
         return Ok(None);
     };
-    make_room(&mut input, wanted, chunk);
-    let read = link.poll_read(cx, &mut input);
-    hub.with(|state| {
-        if let Some(link) = state.machine.link(number) {
-            link.input = input;
-        }
+    let before = buffer.len();
+    match lent {
+        Lent::Input(wanted) => make_room(&mut buffer, wanted, chunk),
+        Lent::Window(..) if buffer.capacity() == before => buffer.reserve(chunk.max(1)),
+        Lent::Window(..) => {}
+    }
+    let read = link.poll_read(cx, &mut buffer);
+    let returned = hub.with(|state| {
+        let of_machine = state.machine.link(number)?;
+        let Lent::Window(request, left) = lent else {
+            of_machine.input = buffer;
+            return None;
+        };
+        // What is behind the body is not the reader's.
+        let end = before.saturating_add(left).min(buffer.len());
+        let behind = buffer.get(end..).unwrap_or_default();
+        let must_run = of_machine.pass(end.saturating_sub(before), behind);
+        buffer.truncate(end);
+        let waker = state.desk.return_window(request, buffer, end > before);
+        Some((must_run, waker))
     });
+    // Until the reader waits again nothing is to be read, unless the body is over.
+    let has_read = match returned.flatten() {
+        None => Some(true),
+        Some((must_run, waker)) => {
+            if let Some(waker) = waker {
+                assert_unlocked();
+                waker.wake();
+            }
+            must_run.then_some(true)
+        }
+    };
     match read {
         Poll::Pending => Ok(Some(false)),
         Poll::Ready(Ok(0)) => Err(LinkError::CLOSED_BY_PEER),
-        Poll::Ready(Ok(_)) => Ok(Some(true)),
+        Poll::Ready(Ok(_)) => Ok(has_read),
         Poll::Ready(Err(error)) => Err(error),
     }
+}
+
+/// What a link is read into.
+enum Lent {
+    /// The machine's buffer, which is to have so much room.
+    Input(usize),
+    /// The window of this request's reader, for so many bytes.
+    Window(u32, usize),
 }
 
 /// Makes room for a read. The same memory is used again, from its start, as soon as no answer is a

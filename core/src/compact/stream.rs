@@ -1,21 +1,21 @@
 //! Rows read while their page still comes.
 //!
-//! Pieces of the body are handed from the link to the reader one at a time, and the link is read
-//! again only when the piece before was used up: a slow reader holds the node back through TCP, and
-//! a page larger than all memory passes. Answers behind it on the same link wait as long.
+//! The reader owns a window, finds rows in it, and lends it out when there are no more: the link is
+//! read into it, and only then. A slow reader holds the node back through TCP, and a page larger than
+//! all memory passes. Answers behind it on the same link wait as long.
 //!
-//! Cost: a row that lies within a piece is read in place, without the lock; no heap for any row or
-//! piece, nor for a stream while the session has its window to spare.
+//! Cost: bytes are copied once, from the link into the window, and what is left of a row that was cut
+//! is moved to its start. Neither the machine nor the heap is asked for anything between the first
+//! bytes of the rows and their last, and the lock is taken for each filling, not for each row.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::poll_fn;
 use core::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::cursor::{Cursor, Found};
+use super::cursor::{Course, Found};
 use super::hub::{Held, Hub, Next};
 use super::reply::{not_rows, other_type, stopped};
 use super::rows::{Cells, FromCells, type_numbers};
@@ -36,10 +36,16 @@ pub struct RowStream<'a> {
     /// Why the request was not even begun.
     refused: Option<Error>,
     held: Option<Shared<Held>>,
-    cursor: Cursor,
-    piece: Bytes,
-    /// Bytes of the piece that were read.
+    course: Course,
+    /// Bytes that have come, never more than a row may have; those before `at` are read. Empty while
+    /// it is lent out.
+    window: BytesMut,
     at: usize,
+    /// The course knows of what was read before.
+    told: usize,
+    row_max: usize,
+    /// Bytes that came with the frame's header, to go into the window.
+    piece: Bytes,
     has_front: bool,
     types: Vec<u16>,
     /// The check that the types have passed.
@@ -56,7 +62,7 @@ impl<'a> RowStream<'a> {
     ) -> Self {
         let spare = hub.with(|state| state.desk.window.take()).flatten();
         let (window, types) =
-            spare.unwrap_or_else(|| (alloc::vec![0; window_len].into(), Vec::new()));
+            spare.unwrap_or_else(|| (BytesMut::with_capacity(window_len), Vec::new()));
         let (ticket, refused) = match begun {
             Ok(ticket) => (Some(ticket), None),
             Err(error) => (None, Some(error)),
@@ -66,9 +72,12 @@ impl<'a> RowStream<'a> {
             ticket,
             refused,
             held,
-            cursor: Cursor::new(window),
-            piece: Bytes::new(),
+            course: Course::OVER,
+            window,
             at: 0,
+            told: 0,
+            row_max: window_len,
+            piece: Bytes::new(),
             has_front: false,
             types,
             checked: 0,
@@ -99,7 +108,7 @@ impl<'a> RowStream<'a> {
         match poll_fn(|cx| self.poll_row(cx)).await {
             Ok(None) => None,
             Ok(Some(place)) => {
-                let row = RawRow::of_checked(self.cursor.column_count(), self.bytes(place));
+                let row = RawRow::of_checked(self.course.column_count(), place.of(&self.window));
                 Some(Ok(row))
             }
             Err(error) => Some(Err(error)),
@@ -124,23 +133,20 @@ impl<'a> RowStream<'a> {
 
     /// Rows that were not read yet; 0 before the first row.
     pub const fn rows_left(&self) -> u32 {
-        self.cursor.rows_left()
+        self.course.rows_left()
     }
 
-    /// A row that lies wholly in the piece, without the lock and without a look at its length first.
+    /// A row that lies wholly in the window, without the lock and without a look at its length first.
     #[inline]
     fn read_in_place<R: for<'r> FromCells<'r>>(&mut self) -> Option<R> {
-        if !self.cursor.is_between() {
-            return None;
-        }
-        let rest = self.piece.get(self.at..)?;
-        let mut cells = Cells::new(self.cursor.column_count(), rest);
+        let rest = self.window.get(self.at..)?;
+        let mut cells = Cells::new(self.course.column_count(), rest);
         let row = R::from_cells(&mut cells).ok()?;
-        let len = rest.len().saturating_sub(cells.rest().len());
-        if !self.cursor.skip(len) {
+        if !self.course.take_row() {
             return None;
         }
-        self.at = self.at.saturating_add(len);
+        // What is left is a part of the window, so this does not wrap.
+        self.at = self.window.len().wrapping_sub(cells.rest().len());
         Some(row)
     }
 
@@ -151,26 +157,17 @@ impl<'a> RowStream<'a> {
             }
             self.checked = check_of::<R>();
         }
-        let mut cells = Cells::new(self.cursor.column_count(), self.bytes(place));
+        let mut cells = Cells::new(self.course.column_count(), place.of(&self.window));
         let row = R::from_cells(&mut cells);
         row.map_err(|stop| self.fail(stopped(stop)))
     }
 
-    fn bytes(&self, place: Place) -> &[u8] {
-        match place {
-            Place::Window => self.cursor.held(),
-            Place::Piece { at, len } => {
-                let behind = self.piece.get(at..).unwrap_or_default();
-                behind.get(..len).unwrap_or_default()
-            }
-        }
-    }
-
     fn fail(&mut self, error: Error) -> Error {
         self.give_up();
-        self.cursor.stop();
+        self.course.stop();
+        self.window.clear();
         self.piece = Bytes::new();
-        self.at = 0;
+        (self.at, self.told) = (0, 0);
         error
     }
 
@@ -188,7 +185,7 @@ impl<'a> RowStream<'a> {
     #[inline(never)]
     fn poll_row(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Place>, Error>> {
         loop {
-            let is_over = self.ticket.is_none() && self.cursor.rows_left() == 0;
+            let is_over = self.ticket.is_none() && self.course.rows_left() == 0;
             if is_over && self.refused.is_none() {
                 return Poll::Ready(Ok(None));
             }
@@ -203,43 +200,52 @@ impl<'a> RowStream<'a> {
         if let Some(error) = self.refused.take() {
             return Poll::Ready(Err(error));
         }
-        let rest = self.piece.get(self.at..).unwrap_or_default();
-        // Without a header nothing was begun, and without bytes nothing is found.
+        let at = self.at;
+        self.course.tell(at.saturating_sub(self.told));
+        self.told = at;
+        let rest = self.window.get(at..).unwrap_or_default();
+        // Without bytes nothing is found.
         if !rest.is_empty() {
-            let (at, given) = (self.at, rest.len());
-            let found = match self.cursor.find(rest) {
-                Ok(found) => found,
+            let given = rest.len();
+            let (len, found) = match self.course.find(rest, self.row_max) {
+                Ok(Found::More) => (0, None),
+                // They mean nothing.
+                Ok(Found::End) => (given, None),
+                Ok(found @ (Found::Front(len) | Found::Row(len))) => (len, Some(found)),
                 Err(error) => return Poll::Ready(Err(self.fail(error))),
             };
-            let (taken, place) = match found {
-                Found::More | Found::End => (given, None),
-                Found::Front(taken) => (taken, None),
-                Found::Held(taken) => (taken, Some(Place::Window)),
-                Found::Given(len) => (len, Some(Place::Piece { at, len })),
-            };
-            self.at = at.saturating_add(taken);
-            if let Found::Front(_) = found
-                && let Err(error) = self.handle_front()
-            {
-                return Poll::Ready(Err(self.fail(error)));
+            self.at = at.saturating_add(len);
+            self.told = self.at;
+            match found {
+                None => {}
+                Some(Found::Row(_)) => return Poll::Ready(Ok(Some(Place { at, len }))),
+                Some(_) => {
+                    let handled = self.handle_front(Place { at, len });
+                    return Poll::Ready(handled.map(|()| None).map_err(|error| self.fail(error)));
+                }
             }
-            return Poll::Ready(Ok(place));
+        }
+        self.move_to_start();
+        if !self.piece.is_empty() {
+            self.take_piece();
+            return Poll::Ready(Ok(None));
         }
         let Some(ticket) = self.ticket else {
             // The end has come before the last row.
             return Poll::Ready(Err(self.fail(PeerMisbehaved::MalformedBody.into())));
         };
-        // The piece goes before the next one comes, so that its buffer can be read into again.
-        self.piece = Bytes::new();
-        self.at = 0;
-        match core::task::ready!(self.hub.poll_flow(ticket, cx)) {
-            Ok(Next::Header(flags, len)) => self.cursor.start(flags, len),
+        match core::task::ready!(self.hub.poll_flow(ticket, &mut self.window, cx)) {
+            Ok(Next::Header(flags, len)) => self.course = Course::start(flags, len),
             Ok(Next::Piece(piece)) => self.piece = piece,
+            Ok(Next::Filled) if self.window.len() > self.row_max => {
+                // The link has given a buffer of its own.
+                self.piece = self.window.split_off(self.row_max).freeze();
+            }
+            Ok(Next::Filled) => {}
             Ok(Next::End) => {
                 self.give_up();
-                // What the body lacks is an error.
-                if let Err(error) = self.cursor.find(&[]) {
-                    return Poll::Ready(Err(error));
+                if self.course.goes_on() {
+                    return Poll::Ready(Err(self.fail(PeerMisbehaved::MalformedBody.into())));
                 }
             }
             Err(error) => return Poll::Ready(Err(self.fail(error))),
@@ -247,16 +253,37 @@ impl<'a> RowStream<'a> {
         Poll::Ready(Ok(None))
     }
 
-    fn handle_front(&mut self) -> Result<(), Error> {
+    /// Makes room behind what was not read yet.
+    fn move_to_start(&mut self) {
+        let at = core::mem::take(&mut self.at);
+        self.told = 0;
+        let left = self.window.len().saturating_sub(at);
+        if at > 0 && left > 0 {
+            self.window.copy_within(at.., 0);
+        }
+        self.window.truncate(left);
+    }
+
+    /// What has come apart from the window goes into it, as far as there is room.
+    fn take_piece(&mut self) {
+        // Else what is in the window was an error.
+        let room = self.row_max.saturating_sub(self.window.len()).max(1);
+        let len = room.min(self.piece.len());
+        let taken = self.piece.get(..len).unwrap_or_default();
+        self.window.extend_from_slice(taken);
+        self.piece.advance(len);
+    }
+
+    fn handle_front(&mut self, place: Place) -> Result<(), Error> {
         self.has_front = true;
-        let front = self.cursor.front()?;
+        let front = self.course.front(place.of(&self.window))?;
         self.learn(&front.extras);
         let metadata = front.metadata.ok_or_else(not_rows)?;
         let columns = metadata.columns.ok_or(PeerMisbehaved::MalformedBody)?;
-        self.types.clear();
-        self.types.extend(type_numbers(columns));
         let state = metadata.paging_state.map(Bytes::copy_from_slice);
         self.paging_state = state.map(PagingState::from_bytes);
+        self.types.clear();
+        self.types.extend(type_numbers(columns));
         Ok(())
     }
 
@@ -275,8 +302,10 @@ impl<'a> RowStream<'a> {
 
     /// Nothing more is wanted of the request.
     fn give_up(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.hub.cancel(ticket);
+        if let Some(ticket) = self.ticket.take()
+            && let Some(window) = self.hub.cancel(ticket)
+        {
+            self.window = window;
         }
     }
 }
@@ -284,8 +313,9 @@ impl<'a> RowStream<'a> {
 impl Drop for RowStream<'_> {
     fn drop(&mut self) {
         self.give_up();
-        let cursor = core::mem::replace(&mut self.cursor, Cursor::new(Box::new([])));
-        let spare = (cursor.into_window(), core::mem::take(&mut self.types));
+        self.window.clear();
+        let window = core::mem::take(&mut self.window);
+        let spare = (window, core::mem::take(&mut self.types));
         let old = self.hub.with(|state| state.desk.window.replace(spare));
         drop(old);
     }
@@ -299,11 +329,18 @@ impl fmt::Debug for RowStream<'_> {
     }
 }
 
-/// Where a row was found.
+/// Where something is in the window.
 #[derive(Clone, Copy, Debug)]
-enum Place {
-    Window,
-    Piece { at: usize, len: usize },
+struct Place {
+    at: usize,
+    len: usize,
+}
+
+impl Place {
+    fn of(self, window: &[u8]) -> &[u8] {
+        let behind = window.get(self.at..).unwrap_or_default();
+        behind.get(..self.len).unwrap_or_default()
+    }
 }
 
 /// Tells rows of different types apart; those that are checked alike may be the same.

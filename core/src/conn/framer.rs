@@ -104,9 +104,20 @@ impl Framer {
         }
     }
 
-    /// Whether bytes of a body that was begun are still to come.
-    pub const fn has_body_left(&self) -> bool {
-        matches!(self.state, State::Body { left: 1.., .. })
+    /// Bytes of a body that was begun which are still to come. They may come past the framer, to be
+    /// told by [`pass`](Self::pass), when it has cut all before them.
+    pub const fn body_left(&self) -> usize {
+        match self.state {
+            State::Body { left, .. } => left,
+            _ => 0,
+        }
+    }
+
+    /// So many bytes of the body have come past the framer.
+    pub const fn pass(&mut self, len: usize) {
+        if let State::Body { left, .. } = &mut self.state {
+            *left = left.saturating_sub(len);
+        }
     }
 
     /// The next step, taking bytes from the front of `input`. `None` when more bytes are needed.
