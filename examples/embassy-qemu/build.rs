@@ -32,6 +32,11 @@ fn main() {
             println!("cargo:rustc-link-arg-bin={image}={argument}");
         }
     }
+    // ARMv6-M stops at a word that does not lie at a multiple of four.
+    println!("cargo:rustc-check-cfg=cfg(reads_any_address)");
+    if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv7")) {
+        println!("cargo:rustc-cfg=reads_any_address");
+    }
     for file in ["linker/memory.x.in", "linker/device.x", "build.rs"] {
         println!("cargo:rerun-if-changed={file}");
     }

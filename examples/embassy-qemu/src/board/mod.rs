@@ -4,6 +4,8 @@
 //! the heap, semihosting calls, linker symbols. Nothing here knows about CQL. On a product the
 //! HAL crate of the chip takes this folder's place.
 
+#[cfg(reads_any_address)]
+mod copy;
 pub mod executor;
 pub mod heap;
 pub mod interrupts;
