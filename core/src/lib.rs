@@ -50,7 +50,7 @@ pub mod types;
 pub mod wire;
 mod words;
 
-pub use sync::Shared;
+pub use sync::{Local, Shared};
 
 /// The features that this build of the crate has. A build together with other packages may have more
 /// than one asked for: what is measured should be built alone.

@@ -19,6 +19,13 @@ pub use alloc::sync::Arc as Shared;
 #[cfg(not(target_has_atomic = "ptr"))]
 pub use portable_atomic_util::Arc as Shared;
 
+/// The same for what stays with one session: without `std`, where a session stays on one thread, it
+/// counts without atomics, which take five times the code.
+#[cfg(not(feature = "std"))]
+pub use alloc::rc::Rc as Local;
+#[cfg(feature = "std")]
+pub use alloc::sync::Arc as Local;
+
 /// A panic happened inside a lock, a fault of this crate; callers turn it into
 /// [`crate::error::Error::bug`]. Without threads there is no such lock: whoever enters one twice is
 /// stopped by a panic at once, where with threads it would wait for itself for ever.

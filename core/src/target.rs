@@ -7,12 +7,12 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 
 use crate::digits::put_number;
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::time::Instant;
 use crate::words::{joined, put_digit};
 
 /// A host name, a Unix socket path or a relay's alias.
-pub type Name = Shared<str>;
+pub type Name = Local<str>;
 
 /// Where a link leads.
 #[derive(Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey, is
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{PayloadKind, ShardIdx, VersionBlock};
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::time::Instant;
 use crate::wire::request::{Query, QueryParameters, RequestBody as _};
 use crate::wire::response::{ErrorDetail, Extras};
@@ -239,7 +239,7 @@ impl Machine {
         };
         if request.preparing.is_none() && request.needs_preparing(agreed) {
             match request.unprepared(agreed) {
-                Ok(statement) => request.preparing = Some((link.number, Shared::new(statement))),
+                Ok(statement) => request.preparing = Some((link.number, Local::new(statement))),
                 Err(error) => return Submitted::Never(error),
             }
         }
@@ -383,7 +383,7 @@ impl Machine {
             true => Err(()),
             false => self
                 .statements
-                .insert(Shared::new(statement))
+                .insert(Local::new(statement))
                 .map_err(|_| ()),
         };
         kept.map_err(|()| Error::new(ErrorKind::Busy))
@@ -482,7 +482,7 @@ impl Request {
         }
     }
 
-    fn lost(&self, error: &Error) -> Option<Shared<Statement>> {
+    fn lost(&self, error: &Error) -> Option<Local<Statement>> {
         let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
         else {
             return None;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
 use crate::error::Error;
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::target::{Endpoint, Security, SteeringKind, Target};
 use crate::wire::FrameHeader;
 
@@ -53,7 +53,7 @@ pub enum Done<'a> {
     /// The session takes requests, or has closed.
     Session,
     /// A statement was prepared; the machine keeps it under this number until it is released.
-    Prepared(u32, &'a Shared<Statement>),
+    Prepared(u32, &'a Local<Statement>),
     /// An answer that is no error.
     Answer(Answered<'a>),
 }
@@ -67,7 +67,7 @@ pub struct Answered<'a> {
     /// What its connection agreed on.
     pub agreed: &'a Agreed,
     /// What was executed, and its number.
-    pub executed: Option<(u32, &'a Shared<Statement>)>,
+    pub executed: Option<(u32, &'a Local<Statement>)>,
     /// Attempts that were made in all.
     pub attempts: u8,
     /// The node, by its number in the machine.

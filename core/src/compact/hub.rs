@@ -21,7 +21,7 @@ use super::slab::Slab;
 use crate::drive::Clock;
 use crate::drive::wakers::Wakers;
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
-use crate::sync::{Mutex, Shared, assert_unlocked};
+use crate::sync::{Local, Mutex, assert_unlocked};
 use crate::target::{Security, SteeringKind, Target};
 use crate::time::Instant;
 use crate::wire::request::QueryParameters;
@@ -29,7 +29,7 @@ use crate::wire::{Flags, FrameHeader};
 
 /// See the module.
 pub(super) struct Hub {
-    pub(super) clock: Shared<dyn Clock>,
+    pub(super) clock: Local<dyn Clock>,
     state: Mutex<State>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Desk {
     pub(super) orders: Vec<Order>,
     pub(super) wakers: Wakers,
     /// Prepared statements, by the machine's number.
-    held: Vec<Option<Shared<Held>>>,
+    held: Vec<Option<Local<Held>>>,
     prepared: u32,
     /// A buffer to bind values in, and one window for rows with room for the numbers of their types.
     pub(super) buffer: BytesMut,
@@ -133,7 +133,7 @@ pub(super) enum Next {
 
 /// A prepared statement.
 pub(super) struct Held {
-    pub(super) statement: Shared<Statement>,
+    pub(super) statement: Local<Statement>,
     /// Which of those that were prepared under its number.
     pub(super) serial: u32,
     /// Types of the markers.
@@ -142,7 +142,7 @@ pub(super) struct Held {
 
 impl Hub {
     pub(super) fn new(
-        clock: Shared<dyn Clock>,
+        clock: Local<dyn Clock>,
         machine: Machine,
         beginning: u32,
         steering: SteeringKind,
@@ -316,10 +316,10 @@ impl Hub {
     }
 
     /// A statement that was prepared and not released since, and what its values are bound in.
-    pub(super) fn held(&self, number: u32, serial: u32) -> Result<(Shared<Held>, Binder), Error> {
+    pub(super) fn held(&self, number: u32, serial: u32) -> Result<(Local<Held>, Binder), Error> {
         let found = self.with(|state| {
             let held = state.desk.held_at(number)?;
-            let held = (held.serial == serial).then(|| Shared::clone(held))?;
+            let held = (held.serial == serial).then(|| Local::clone(held))?;
             let head_len = QueryParameters::head_len(state.machine.config.protocol);
             Some((held, core::mem::take(&mut state.desk.buffer), head_len))
         });
@@ -407,7 +407,7 @@ impl Desk {
         None
     }
 
-    pub(super) fn held_at(&self, number: u32) -> Option<&Shared<Held>> {
+    pub(super) fn held_at(&self, number: u32) -> Option<&Local<Held>> {
         self.held.get(place(number))?.as_ref()
     }
 
@@ -427,14 +427,14 @@ impl Desk {
         })
     }
 
-    pub(super) fn release(&mut self, number: u32) -> Option<Shared<Held>> {
+    pub(super) fn release(&mut self, number: u32) -> Option<Local<Held>> {
         self.held.get_mut(place(number))?.take()
     }
 
-    fn keep(&mut self, number: u32, statement: &Shared<Statement>) -> Result<(), Error> {
+    fn keep(&mut self, number: u32, statement: &Local<Statement>) -> Result<(), Error> {
         let columns = statement.prepared()?.bound.columns;
         let held = Held {
-            statement: Shared::clone(statement),
+            statement: Local::clone(statement),
             serial: self.prepared,
             type_numbers: type_numbers(columns).collect(),
         };
@@ -444,7 +444,7 @@ impl Desk {
             self.held.push(None);
         }
         if let Some(known) = self.held.get_mut(place) {
-            *known = Some(Shared::new(held));
+            *known = Some(Local::new(held));
         }
         Ok(())
     }
@@ -657,7 +657,7 @@ mod tests {
     struct Count(AtomicU32);
 
     impl Wake for Count {
-        fn wake(self: Shared<Self>) {
+        fn wake(self: Local<Self>) {
             self.0.fetch_add(1, Relaxed);
         }
     }
@@ -665,14 +665,14 @@ mod tests {
     #[test]
     fn a_reader_wakes_the_runner_once_for_room_that_was_wanted() {
         let machine = Machine::new(Config::mcu(), 1);
-        let clock: Shared<dyn Clock> = Shared::new(Still);
+        let clock: Local<dyn Clock> = Local::new(Still);
         let hub = Hub::new(clock, machine, NONE, SteeringKind::None, Security::Plain);
         let ticket = hub.with(|state| state.desk.seat(3, true));
         let ticket = ticket.expect("no panic").expect("a seat");
-        let woken = Shared::new(Count::default());
+        let woken = Local::new(Count::default());
         let wakes = || {
             // It leaves its waker again with each poll.
-            let waker = Waker::from(Shared::clone(&woken));
+            let waker = Waker::from(Local::clone(&woken));
             hub.with(|state| state.runner = Some(waker));
             woken.0.load(Relaxed)
         };

@@ -10,7 +10,7 @@ use crate::conn::framer::{BodyMode, Cut, Framer, FramerError};
 use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
 use crate::conn::{Connection, Received, SlotKey};
 use crate::error::{Error, ErrorKind, LimitField, LinkError, PeerMisbehaved, TimeoutKind};
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::target::Endpoint;
 use crate::time::Instant;
 use crate::wire::{FrameHeader, Opcode};
@@ -121,7 +121,7 @@ impl Link {
     }
 
     /// It is open: the handshake begins.
-    pub(super) fn handle_opened(&mut self, handshake: &Shared<HandshakeConfig>) {
+    pub(super) fn handle_opened(&mut self, handshake: &Local<HandshakeConfig>) {
         if self.is_open {
             return;
         }

@@ -19,7 +19,7 @@ use crate::config::{Config, HAS_TOPOLOGY, Routing};
 use crate::conn::extensions::{Offer, TabletsRouting, key};
 use crate::conn::negotiate::HandshakeConfig;
 use crate::error::{ApiMisuse, ConfigProblem, Error, ErrorKind, LinkError};
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::target::Endpoint;
 use crate::time::{Instant, UnixMicros};
 use crate::wire::FrameHeader;
@@ -34,7 +34,7 @@ pub struct Machine {
     last_timestamp: i64,
     pub(super) config: Config,
     pub(super) random: Random,
-    handshake: Shared<HandshakeConfig>,
+    handshake: Local<HandshakeConfig>,
     /// What any node is believed to offer, so that STARTUP goes out at once.
     pub(super) assumed: Option<Offer>,
     pub(super) phase: Phase,
@@ -61,9 +61,9 @@ pub struct Machine {
     pub(super) under_way: usize,
     /// Requests that have failed before they were begun.
     pub(super) refused: Vec<(u32, Error)>,
-    pub(super) statements: Slab<Shared<Statement>>,
+    pub(super) statements: Slab<Local<Statement>>,
     /// Statements of an earlier session, and requests that these have answered.
-    pub(super) saved: Vec<Shared<Statement>>,
+    pub(super) saved: Vec<Local<Statement>>,
     given: Vec<(u32, u32)>,
     /// What tells how requests have gone.
     pub(super) counters: Counters,
@@ -104,7 +104,7 @@ impl Machine {
             wall: None,
             last_timestamp: i64::MIN,
             random: Random::new(seed),
-            handshake: Shared::new(HandshakeConfig::new(config.protocol)),
+            handshake: Local::new(HandshakeConfig::new(config.protocol)),
             assumed,
             phase: Phase::Closed,
             contact: Contact::new(),
@@ -207,7 +207,7 @@ impl Machine {
         if let Some(version) = &config.application_version {
             option(key::APPLICATION_VERSION, version);
         }
-        self.handshake = Shared::new(handshake);
+        self.handshake = Local::new(handshake);
     }
 
     /// The next client timestamp: the wall clock, but always later than the one before.
@@ -240,7 +240,7 @@ impl Machine {
     }
 
     /// A request for a statement that is known already; it ends at the next run.
-    pub(super) fn give_statement(&mut self, statement: Shared<Statement>) -> u32 {
+    pub(super) fn give_statement(&mut self, statement: Local<Statement>) -> u32 {
         match self.statements.insert(statement) {
             Ok(kept) if self.is_open() => {
                 let number = self.number();
@@ -315,7 +315,7 @@ impl Machine {
     }
 
     /// A statement that was prepared and not released.
-    pub fn statement(&self, number: u32) -> Option<&Shared<Statement>> {
+    pub fn statement(&self, number: u32) -> Option<&Local<Statement>> {
         self.statements.get(number)
     }
 

@@ -17,7 +17,7 @@ use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::digits::put_number;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::routing::{Token, VersionBlock};
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::time::Instant;
 use crate::wire::request::{
     Batch, BatchKind, BatchStatement, BatchStatementKind, Prepare, QueryParameters, RequestBody,
@@ -211,9 +211,9 @@ pub(super) struct Request {
     /// A text that reads or writes rows, which some connections take as a prepared statement only.
     is_data: bool,
     /// What is executed, and its number.
-    pub(super) executed: Option<(u32, Shared<Statement>)>,
+    pub(super) executed: Option<(u32, Local<Statement>)>,
     /// The prepared statements of a batch.
-    batched: Vec<Shared<Statement>>,
+    batched: Vec<Local<Statement>>,
     is_traced: bool,
     pub(super) is_idempotent: bool,
     pub(super) is_streamed: bool,
@@ -232,7 +232,7 @@ pub(super) struct Request {
     /// The link that it is on, while it is under way.
     pub(super) on: Option<(u32, SlotKey)>,
     /// The statement that the node lacks and is being given, and on which link.
-    pub(super) preparing: Option<(u32, Shared<Statement>)>,
+    pub(super) preparing: Option<(u32, Local<Statement>)>,
     pub(super) prepared_again: u8,
     /// It was sent beside the handshake.
     pub(super) is_early: bool,
@@ -392,7 +392,7 @@ impl Request {
         let statement = Statement::new(statement.text.clone(), answer, agreed, &mut |_, _| None)?;
         let (_, parameters) = self.text_and_parameters()?;
         (self.opcode, self.body) = (Opcode::Execute, BytesMut::from(parameters));
-        self.executed = Some((NONE, Shared::new(statement)));
+        self.executed = Some((NONE, Local::new(statement)));
         Ok(())
     }
 
@@ -407,7 +407,7 @@ impl Request {
     }
 
     /// The statement with an id that a node does not know.
-    pub(super) fn lost_statement(&self, id: &[u8]) -> Option<Shared<Statement>> {
+    pub(super) fn lost_statement(&self, id: &[u8]) -> Option<Local<Statement>> {
         let executed = self.executed.as_ref().map(|(_, statement)| statement);
         let mut statements = executed.into_iter().chain(&self.batched);
         statements.find(|statement| statement.has_id(id)).cloned()
@@ -581,7 +581,7 @@ impl Machine {
         Ok(batch.put(self.config.protocol, &mut request.body)?)
     }
 
-    fn held(&self, number: u32) -> Result<&Shared<Statement>, Error> {
+    fn held(&self, number: u32) -> Result<&Local<Statement>, Error> {
         match self.statements.get(number) {
             Some(statement) => Ok(statement),
             None => Err(Error::bug("a statement that was released")),

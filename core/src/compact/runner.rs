@@ -23,7 +23,7 @@ use super::machine::Phase;
 use crate::drive::wakers::Wakers;
 use crate::drive::{Endpoint, Link as _, Resolved, Target, Timer as _, Transport};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
-use crate::sync::{Shared, assert_unlocked};
+use crate::sync::{Local, assert_unlocked};
 use crate::target::RESOLVED_MAX;
 use crate::time::Instant;
 
@@ -33,7 +33,7 @@ use crate::time::Instant;
 #[must_use = "a session does nothing unless its runner is polled"]
 pub struct Runner<T: Transport> {
     transport: T,
-    hub: Shared<Hub>,
+    hub: Local<Hub>,
     timer: T::Timer,
     wires: Vec<Wire<T>>,
     orders: Vec<Order>,
@@ -73,7 +73,7 @@ struct Choice {
 }
 
 impl<T: Transport> Runner<T> {
-    pub(super) fn new(transport: T, hub: Shared<Hub>, read_chunk: usize, close: Duration) -> Self {
+    pub(super) fn new(transport: T, hub: Local<Hub>, read_chunk: usize, close: Duration) -> Self {
         Self {
             timer: transport.timer(),
             transport,

@@ -25,7 +25,7 @@ use crate::digits::put_number;
 use crate::drive::{Clock, Transport};
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::wire::Values;
 
 /// Makes a session and its runner. Nothing happens until the runner is polled; then
@@ -35,21 +35,21 @@ use crate::wire::Values;
 /// be the same in all devices.
 pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session, Runner<T>) {
     let clock: alloc::boxed::Box<dyn Clock> = alloc::boxed::Box::new(transport.clock());
-    let clock: Shared<dyn Clock> = Shared::from(clock);
+    let clock: Local<dyn Clock> = Local::from(clock);
     let limits = config.limits;
     let close = config.timeouts.close;
     let mut machine = Machine::new(config, seed);
     machine.set_time(clock.now(), clock.wall_clock());
     let beginning = machine.start();
     let (steering, security) = (transport.steering(), transport.security());
-    let hub = Shared::new(Hub::new(clock, machine, beginning, steering, security));
-    let runner = Runner::new(transport, Shared::clone(&hub), limits.read_chunk, close);
+    let hub = Local::new(Hub::new(clock, machine, beginning, steering, security));
+    let runner = Runner::new(transport, Local::clone(&hub), limits.read_chunk, close);
     let handle = Handle {
         hub,
         window_len: limits.row_window,
     };
     let session = Session {
-        handle: Shared::new(handle),
+        handle: Local::new(handle),
     };
     (session, runner)
 }
@@ -58,12 +58,12 @@ pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session,
 /// dropped the session ends; requests under way finish.
 #[derive(Clone)]
 pub struct Session {
-    handle: Shared<Handle>,
+    handle: Local<Handle>,
 }
 
 /// Ends the session when the last handle is gone.
 struct Handle {
-    hub: Shared<Hub>,
+    hub: Local<Hub>,
     window_len: usize,
 }
 
@@ -281,7 +281,7 @@ fn begin(
     statement: &Prepared,
     values: &dyn ToCells,
     options: &RequestOptions<'_>,
-) -> Result<(u32, Shared<Held>), Error> {
+) -> Result<(u32, Local<Held>), Error> {
     let (held, mut binder) = hub.held(statement.number, statement.serial)?;
     let bound = bind(&held.statement, &held.type_numbers, values, &mut binder);
     bound.map_err(|index| does_not_fit(index, held.type_numbers.len()))?;

@@ -22,7 +22,7 @@ use super::rows::{Cells, FromCells, type_numbers};
 use crate::error::{Error, PeerMisbehaved};
 use crate::exec::paging::PagingState;
 use crate::routing::PayloadKind;
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::wire::response::{Extras, RawRow};
 
 /// The rows of one page, as they come. Made by [`Session::stream`](super::Session::stream).
@@ -35,7 +35,7 @@ pub struct RowStream<'a> {
     ticket: Option<u32>,
     /// Why the request was not even begun.
     refused: Option<Error>,
-    held: Option<Shared<Held>>,
+    held: Option<Local<Held>>,
     course: Course,
     /// Bytes that have come, never more than a row may have; those before `at` are read. Empty while
     /// it is lent out.
@@ -57,7 +57,7 @@ impl<'a> RowStream<'a> {
     pub(super) fn new(
         hub: &'a Hub,
         begun: Result<u32, Error>,
-        held: Option<Shared<Held>>,
+        held: Option<Local<Held>>,
         window_len: usize,
     ) -> Self {
         let spare = hub.with(|state| state.desk.window.take()).flatten();

@@ -19,7 +19,7 @@ use super::request::Statement;
 use crate::conn::extensions::Offer;
 use crate::error::Error;
 use crate::routing::{Partitioner, TabletVersion};
-use crate::sync::Shared;
+use crate::sync::Local;
 use crate::wire::{Dialect, ParseError, ProtocolVersion, Reader, Sink as _};
 
 impl Machine {
@@ -136,7 +136,7 @@ impl Machine {
                     is_full.then(|| plane.table(keyspace, name)).flatten()
                 })?;
                 if self.saved.len() < self.config.limits.prepared_statements {
-                    self.saved.push(Shared::new(statement));
+                    self.saved.push(Local::new(statement));
                 }
             }
             MEMBER => {

@@ -30,7 +30,7 @@ use bytes::{Bytes, BytesMut};
 use super::auth::Authenticator;
 use super::extensions::{Agreed, Offer, TabletsRouting, key};
 use crate::error::{Error, ErrorKind, PeerIncompatible, PeerMisbehaved};
-use crate::sync::Shared;
+use crate::sync::{Local, Shared};
 use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup};
 use crate::wire::response::{AuthChallenge, Authenticate, ErrorCode, ServerError, Supported};
 use crate::wire::{
@@ -52,7 +52,7 @@ pub struct HandshakeConfig {
     /// Further STARTUP options: driver name and version, session id.
     pub startup_options: Vec<(String, String)>,
     /// How the session is set, told as DRIVER_CONFIG to a node that keeps what clients say.
-    pub driver_config: Option<Shared<str>>,
+    pub driver_config: Option<Local<str>>,
     /// Event types to REGISTER for; none skips that step.
     pub events: Vec<&'static str>,
     /// The newest tablets extension to use.
@@ -114,7 +114,7 @@ pub enum Step {
 /// The current state of a handshake.
 #[derive(Debug)]
 pub struct Negotiation {
-    config: Shared<HandshakeConfig>,
+    config: Local<HandshakeConfig>,
     /// The stream of the request that is under way.
     stream: i16,
     expected: Expected,
@@ -139,7 +139,7 @@ enum Expected {
 
 impl Negotiation {
     /// Begins a handshake; appends OPTIONS to `output`.
-    pub fn start(config: Shared<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
+    pub fn start(config: Local<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
         let agreed = Agreed {
             version: config.version,
             tablets: TabletsRouting::Off,
@@ -491,7 +491,7 @@ mod tests {
 
     /// OPTIONS was sent and, if so, answered; then this ERROR comes on stream 0 or 1.
     fn refusal(version: ProtocolVersion, opened: bool, code: u8, message: &[u8]) -> ErrorKind {
-        let config = Shared::new(HandshakeConfig::new(version));
+        let config = Local::new(HandshakeConfig::new(version));
         let mut output = BytesMut::new();
         let mut negotiation = Negotiation::start(config, &mut output).unwrap();
         let mut header = FrameHeader {
@@ -582,7 +582,7 @@ mod compression_tests {
         let mut config = HandshakeConfig::new(ProtocolVersion::V4);
         config.compression = compression;
         let mut output = BytesMut::new();
-        let negotiation = Negotiation::start(Shared::new(config), &mut output)?;
+        let negotiation = Negotiation::start(Local::new(config), &mut output)?;
         output.clear();
         let header = frame(0, 0, Opcode::Supported, supported);
         let step = negotiation.handle_frame(&header, supported, &mut output)?;
@@ -649,7 +649,7 @@ mod compression_tests {
         let mut config = HandshakeConfig::new(ProtocolVersion::V4);
         config.compression = lz4;
         let mut output = BytesMut::new();
-        let negotiation = Negotiation::start(Shared::new(config), &mut output).unwrap();
+        let negotiation = Negotiation::start(Local::new(config), &mut output).unwrap();
         let body = [&[0, 0, 0, 2, 0x20][..], NEITHER].concat();
         let header = frame(1, 0, Opcode::Supported, &body);
         let error = negotiation.handle_frame(&header, &body, &mut output);
@@ -697,10 +697,10 @@ mod assumed {
 
     fn start(assumed: Option<Offer>) -> (Negotiation, BytesMut) {
         let mut config = HandshakeConfig::new(ProtocolVersion::V4);
-        config.driver_config = Some(Shared::from("{}"));
+        config.driver_config = Some(Local::from("{}"));
         config.assumed = assumed;
         let mut output = BytesMut::new();
-        let negotiation = Negotiation::start(Shared::new(config), &mut output).unwrap();
+        let negotiation = Negotiation::start(Local::new(config), &mut output).unwrap();
         (negotiation, output)
     }
 
@@ -778,7 +778,7 @@ mod assumed {
         let mut config = HandshakeConfig::new(ProtocolVersion::V4);
         (config.early, config.assumed) = (early, Some(offer));
         let mut output = BytesMut::new();
-        let mut negotiation = Negotiation::start(Shared::new(config), &mut output).unwrap();
+        let mut negotiation = Negotiation::start(Local::new(config), &mut output).unwrap();
         for (stream, opcode, body) in [(0, Opcode::Supported, supported), (1, Opcode::Ready, &[])] {
             let header = FrameHeader {
                 version: ProtocolVersion::V4,

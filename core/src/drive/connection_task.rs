@@ -46,7 +46,7 @@ use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
 use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
 use crate::error::TimeoutKind;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, LinkErrorKind, PeerMisbehaved};
-use crate::sync::{Shared, assert_unlocked};
+use crate::sync::{Local, Shared, assert_unlocked};
 use crate::time::Instant;
 use crate::wire::{Flags, FrameHeader, Inflate, Opcode};
 
@@ -67,7 +67,7 @@ pub struct ConnectionTask<T: Transport> {
 enum Phase<T: Transport> {
     Connecting {
         connecting: T::Connecting,
-        handshake: Shared<HandshakeConfig>,
+        handshake: Local<HandshakeConfig>,
         deadline: Instant,
     },
     Handshaking(Handshaking<T::Link>),
@@ -86,7 +86,7 @@ impl<T: Transport> ConnectionTask<T> {
         hub: Shared<Hub>,
         id: ConnectionId,
         target: Target,
-        handshake: Shared<HandshakeConfig>,
+        handshake: Local<HandshakeConfig>,
     ) -> Self {
         let deadline = target.deadline;
         let mut timer = transport.timer();
@@ -114,7 +114,7 @@ impl<T: Transport> ConnectionTask<T> {
                 } => {
                     let error = match Pin::new(connecting).poll(cx) {
                         Poll::Ready(Ok(link)) => {
-                            let (handshake, deadline) = (Shared::clone(handshake), *deadline);
+                            let (handshake, deadline) = (Local::clone(handshake), *deadline);
                             match Handshaking::start(link, handshake, deadline, &self.hub) {
                                 Ok(handshaking) => {
                                     self.phase = Phase::Handshaking(handshaking);
@@ -273,7 +273,7 @@ struct Handshaking<L> {
 impl<L: Link> Handshaking<L> {
     fn start(
         link: L,
-        config: Shared<HandshakeConfig>,
+        config: Local<HandshakeConfig>,
         deadline: Instant,
         hub: &Hub,
     ) -> Result<Self, Error> {

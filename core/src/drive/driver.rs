@@ -26,7 +26,7 @@ use crate::digits::uuid_text;
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::gather::Gather;
 use crate::rng::SmallRng;
-use crate::sync::Shared;
+use crate::sync::{Local, Shared};
 use crate::time::Instant;
 
 /// Makes a session and the driver behind it. Nothing happens until the driver is polled; then
@@ -59,7 +59,7 @@ pub fn start<T: Transport>(
     let session_id = uuid::Builder::from_random_bytes(random_bytes(&mut rng)).into_uuid();
     let mut handshake = handshake(&config, session_id);
     let told = super::driver_config::describe(&config, transport.security(), transport.steering());
-    handshake.driver_config = told.map(Shared::from);
+    handshake.driver_config = told.map(Local::from);
     let hub = Shared::new(Hub::new(config, clock, &engine, rng.next_u64()));
     let restored = engine.take_statements();
     let has_restored = !restored.is_empty();
@@ -252,7 +252,7 @@ impl<T: Transport> Driver<T> {
                     self.connections.insert(place, (id, Stand::Connecting));
                 }
                 let hub = Shared::clone(&self.hub);
-                let handshake = Shared::new(handshake);
+                let handshake = Local::new(handshake);
                 return Some(ConnectionTask::new(
                     &self.transport,
                     hub,

@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use messina_core::Shared;
 use messina_core::conn::auth::{Authenticator, PlainAuthenticator};
 use messina_core::conn::extensions::{Agreed, TabletsRouting};
 use messina_core::conn::framer::{Cut, FrameLimits, Framer, FramerError};
@@ -23,6 +22,7 @@ use messina_core::time::Instant;
 use messina_core::wire::request::{Execute, Prepare, Query, QueryParameters, RequestBody as _};
 use messina_core::wire::response::{Event, Extras, ResultBody};
 use messina_core::wire::{EncodeError, FrameHeader, Opcode, ProtocolVersion, Reader};
+use messina_core::{Local, Shared};
 
 use crate::answer;
 use crate::log::Log;
@@ -191,7 +191,7 @@ impl Player {
 
     fn open(&mut self, number: u32, log: &mut Log) {
         let mut output = BytesMut::new();
-        let handshake = Shared::new(self.handshake.clone());
+        let handshake = Local::new(self.handshake.clone());
         match Negotiation::start(handshake, &mut output) {
             Ok(negotiation) => {
                 self.link = Some(Link {

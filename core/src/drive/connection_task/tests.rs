@@ -236,7 +236,7 @@ impl Bench {
             server_name: None,
             deadline: Instant::from_micros(5_000_000),
         };
-        let handshake = Shared::new(handshake);
+        let handshake = Local::new(handshake);
         let id = ConnectionId(1);
         let task = ConnectionTask::new(&transport, Shared::clone(&hub), id, target, handshake);
         Self {
@@ -468,7 +468,7 @@ fn a_handshake_flooded_with_frames_lets_others_run_and_ends_in_time() {
     else {
         panic!()
     };
-    *held = Shared::new(handshake);
+    *held = Local::new(handshake);
     bench.receive(&[SUPPORTED, READY].concat());
     // Events are allowed while REGISTER is under way.
     bench.script().endless = Some(&[0x84, 0, 0xff, 0xff, 0x0c, 0, 0, 0, 0]);
