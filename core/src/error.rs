@@ -1,9 +1,8 @@
 //! Errors, sorted by who is at fault.
 //!
-//! [`Error`] is 16 bytes, and 8 where a pointer is 4: a result that may hold one is moved at every
-//! call, and mostly holds none. What it was, whether the request may have been applied, where and at
-//! which attempt stand inline; text from the server, histories of attempts and numbers of the platform
-//! stand on the heap. Timeouts, busy, not-sent errors and links that broke without a number take no heap.
+//! [`Error`] is one pointer: a result that may hold one is moved at every call, and mostly holds none.
+//! In a register it costs a comparison, where two words would go through memory each time. What it
+//! was, whether the request may have been applied, where and at which attempt stand behind it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,20 +19,13 @@ use crate::words::{put_char, put_digit};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
 #[derive(PartialEq)]
-pub struct Error(Repr);
+pub struct Error(Box<Full>);
 
 impl Clone for Error {
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
-}
-
-/// Two forms of the same; a kind without detail that can be brief always is.
-#[derive(Clone, PartialEq)]
-enum Repr {
-    Brief { kind: BriefKind, place: Place },
-    Full(Box<Full>),
 }
 
 #[derive(Clone, PartialEq)]
@@ -51,25 +43,6 @@ struct Place {
     attempt: u8,
     node: u16,
     shard: u16,
-}
-
-/// The kinds that take two bytes.
-#[derive(Clone, Copy, PartialEq)]
-enum BriefKind {
-    PeerMisbehaved(PeerMisbehaved),
-    PeerIncompatible(PeerIncompatible),
-    Link(LinkErrorKind),
-    Tls(TlsFailure),
-    Unreachable,
-    Timeout(TimeoutKind),
-    Busy,
-    Limit(LimitField),
-    Encode(EncodeFailure),
-    Decode(DecodeFailure),
-    Target(TargetProblem),
-    ApiMisuse(ApiMisuse),
-    Config(ConfigProblem),
-    Bug,
 }
 
 /// Whether the failed request may have changed anything.
@@ -306,13 +279,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     pub fn new(kind: ErrorKind) -> Self {
-        match BriefKind::of(kind) {
-            Some(kind) => Self(Repr::Brief {
-                kind,
-                place: Place::NOWHERE,
-            }),
-            None => Self::full(kind, None),
-        }
+        Self::full(kind, None)
     }
 
     #[cold]
@@ -326,11 +293,11 @@ impl Error {
     }
 
     fn full(kind: ErrorKind, detail: Option<Shared<Detail>>) -> Self {
-        Self(Repr::Full(Box::new(Full {
+        Self(Box::new(Full {
             kind,
             place: Place::NOWHERE,
             detail,
-        })))
+        }))
     }
 
     /// An error frame of the server.
@@ -404,11 +371,8 @@ impl Error {
     }
 
     /// Who is at fault.
-    pub fn kind(&self) -> ErrorKind {
-        match &self.0 {
-            Repr::Brief { kind, .. } => kind.kind(),
-            Repr::Full(full) => full.kind,
-        }
+    pub const fn kind(&self) -> ErrorKind {
+        self.0.kind
     }
 
     /// The server's error frame, for [`ErrorKind::Server`].
@@ -515,24 +479,15 @@ impl Error {
     }
 
     const fn place(&self) -> &Place {
-        match &self.0 {
-            Repr::Brief { place, .. } => place,
-            Repr::Full(full) => &full.place,
-        }
+        &self.0.place
     }
 
     fn place_mut(&mut self) -> &mut Place {
-        match &mut self.0 {
-            Repr::Brief { place, .. } => place,
-            Repr::Full(full) => &mut full.place,
-        }
+        &mut self.0.place
     }
 
     fn detail(&self) -> Option<&Detail> {
-        match &self.0 {
-            Repr::Brief { .. } => None,
-            Repr::Full(full) => full.detail.as_deref(),
-        }
+        self.0.detail.as_deref()
     }
 }
 
@@ -543,57 +498,6 @@ impl Place {
         node: NOWHERE,
         shard: NOWHERE,
     };
-}
-
-impl BriefKind {
-    /// None for a server's error and for a link's that has a number of the platform.
-    const fn of(kind: ErrorKind) -> Option<Self> {
-        Some(match kind {
-            ErrorKind::Server(_) => return None,
-            ErrorKind::Link(error) => match error {
-                LinkError {
-                    kind,
-                    more: LinkDetail::None,
-                } => Self::Link(kind),
-                LinkError {
-                    kind: LinkErrorKind::Tls,
-                    more: LinkDetail::Tls(why),
-                } => Self::Tls(why),
-                _ => return None,
-            },
-            ErrorKind::PeerMisbehaved(how) => Self::PeerMisbehaved(how),
-            ErrorKind::PeerIncompatible(why) => Self::PeerIncompatible(why),
-            ErrorKind::Unreachable => Self::Unreachable,
-            ErrorKind::Timeout(what) => Self::Timeout(what),
-            ErrorKind::Busy => Self::Busy,
-            ErrorKind::Limit(field) => Self::Limit(field),
-            ErrorKind::Encode(what) => Self::Encode(what),
-            ErrorKind::Decode(what) => Self::Decode(what),
-            ErrorKind::Target(why) => Self::Target(why),
-            ErrorKind::ApiMisuse(how) => Self::ApiMisuse(how),
-            ErrorKind::Config(what) => Self::Config(what),
-            ErrorKind::Bug => Self::Bug,
-        })
-    }
-
-    const fn kind(self) -> ErrorKind {
-        match self {
-            Self::PeerMisbehaved(how) => ErrorKind::PeerMisbehaved(how),
-            Self::PeerIncompatible(why) => ErrorKind::PeerIncompatible(why),
-            Self::Link(kind) => ErrorKind::Link(LinkError::new(kind)),
-            Self::Tls(why) => ErrorKind::Link(LinkError::tls(why)),
-            Self::Unreachable => ErrorKind::Unreachable,
-            Self::Timeout(what) => ErrorKind::Timeout(what),
-            Self::Busy => ErrorKind::Busy,
-            Self::Limit(field) => ErrorKind::Limit(field),
-            Self::Encode(what) => ErrorKind::Encode(what),
-            Self::Decode(what) => ErrorKind::Decode(what),
-            Self::Target(why) => ErrorKind::Target(why),
-            Self::ApiMisuse(how) => ErrorKind::ApiMisuse(how),
-            Self::Config(what) => ErrorKind::Config(what),
-            Self::Bug => ErrorKind::Bug,
-        }
-    }
 }
 
 /// Whether a request that the server answered with this error may have changed something. A
@@ -1020,7 +924,7 @@ mod tests {
 
     #[test]
     fn errors_stay_small() {
-        assert_eq!(size_of::<Error>(), 16);
-        assert_eq!(size_of::<Result<(), Error>>(), 16);
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
     }
 }
