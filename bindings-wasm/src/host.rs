@@ -163,10 +163,10 @@ impl Shell {
 }
 
 impl Host for Shell {
-    fn connect(&mut self, link: u32, target: &Target) {
+    fn connect(&mut self, link: u32, target: Target) {
         #[cfg(feature = "full")]
         if let Some(carriers) = &mut self.carriers {
-            return match carriers.connect(link, target) {
+            return match carriers.connect(link, &target) {
                 Order::Nothing => {}
                 Order::Open(socket) => self.open(socket, ("", 0), (NONE, 0, 0)),
                 Order::Refuse => self.refused.push(link),

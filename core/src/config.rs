@@ -3,7 +3,7 @@
 #[cfg(any(test, feature = "client-routes"))]
 mod client_routes;
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -204,17 +204,17 @@ impl Config {
             .map_or(Ok(()), ClientRoutes::check)?;
         let timeouts = &self.timeouts;
         let zero = [
-            timeouts.connect,
-            timeouts.request,
-            timeouts.control,
-            timeouts.reconnect_base,
+            &timeouts.connect,
+            &timeouts.request,
+            &timeouts.control,
+            &timeouts.reconnect_base,
             // A heartbeat of no interval would never let a connection rest, and one without time
             // for its answer would end every idle connection.
-            self.limits.connection.heartbeat_interval,
-            self.limits.connection.heartbeat_timeout,
+            &self.limits.connection.heartbeat_interval,
+            &self.limits.connection.heartbeat_timeout,
         ]
         .iter()
-        .any(Duration::is_zero);
+        .any(|duration| duration.is_zero());
         let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
         if zero || timeouts.reconnect_base > timeouts.reconnect_max {
             let text = "timeouts and heartbeats must not be zero, nor base above maximum";
@@ -456,10 +456,7 @@ fn host_name(host: &str, port: u16) -> Option<Endpoint> {
 }
 
 fn contact_point(text: &str) -> Error {
-    Error::with_text(
-        ErrorKind::Config(ConfigProblem::ContactPoint),
-        text.to_string(),
-    )
+    Error::with_text(ErrorKind::Config(ConfigProblem::ContactPoint), text)
 }
 
 #[cfg(test)]

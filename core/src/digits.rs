@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::words::put_digit;
 
 /// The number of a text, if it is one of that type.
+#[inline(never)]
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(any_number(text)?).ok()
 }
@@ -33,6 +34,7 @@ pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
 }
 
 /// A UUID in its usual form: 36 characters.
+#[inline(never)]
 pub(crate) fn uuid(text: &str) -> Option<Uuid> {
     if text.len() != 36 {
         return None;

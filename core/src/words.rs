@@ -34,6 +34,12 @@ pub(crate) fn boxed(text: &str) -> Box<str> {
     Box::from(text)
 }
 
+/// A copy of bytes.
+#[inline(never)]
+pub(crate) fn boxed_bytes(bytes: &[u8]) -> Box<[u8]> {
+    Box::from(bytes)
+}
+
 /// One text of several.
 #[inline(never)]
 pub(crate) fn joined(parts: &[&str]) -> String {

@@ -20,7 +20,9 @@ use crate::wire::response::ErrorCode;
 pub(super) struct Contact {
     /// What is left of the walk; none after the end of one.
     left: Vec<Endpoint>,
-    causes: Vec<(Endpoint, Error)>,
+    /// Why places could not be had, and a list of these.
+    causes: Vec<Error>,
+    places: String,
     pub(super) is_walking: bool,
     /// No place could be reached when they were walked last.
     pub(super) has_failed: bool,
@@ -37,6 +39,7 @@ impl Contact {
         Self {
             left: Vec::new(),
             causes: Vec::new(),
+            places: String::new(),
             is_walking: false,
             has_failed: false,
             deadline: Instant::FAR_FUTURE,
@@ -52,6 +55,7 @@ impl Contact {
     }
 
     /// Begins a walk over these places.
+    #[inline(never)]
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -90,16 +94,19 @@ impl Contact {
     }
 
     /// An attempt failed. A login that was refused is refused everywhere.
-    pub(super) fn handle_failed(&mut self, place: Endpoint, error: Error) {
+    pub(super) fn handle_failed(&mut self, place: &Endpoint, error: Error) {
         if is_about_credentials(&error) {
-            self.causes.clear();
-            self.left.clear();
+            self.forget();
         }
-        self.causes.push((place, error));
+        if !self.places.is_empty() {
+            self.places.push_str(", ");
+        }
+        place.put_text(&mut self.places);
+        self.causes.push(with_place(error, place.text()));
     }
 
     /// The same after it had been adopted: the others get fresh time.
-    pub(super) fn handle_adopted_failed(&mut self, place: Endpoint, error: Error, until: Instant) {
+    pub(super) fn handle_adopted_failed(&mut self, place: &Endpoint, error: Error, until: Instant) {
         self.handle_failed(place, error);
         self.deadline = until;
         self.next_at = Instant::ZERO;
@@ -111,32 +118,32 @@ impl Contact {
     }
 
     /// The walk has failed; why.
+    #[inline(never)]
     pub(super) fn end(&mut self, timeouts: &Timeouts, now: Instant, random: &mut Random) -> Error {
         (self.is_walking, self.has_failed) = (false, true);
         self.rest(timeouts, now, random);
-        let causes = core::mem::take(&mut self.causes);
-        let Some((_, first)) = causes.first() else {
-            return Error::unreachable(Vec::new());
-        };
-        if causes.iter().all(|(_, cause)| cause.kind() == first.kind()) {
-            let mut places = String::new();
-            for (place, _) in &causes {
-                if !places.is_empty() {
-                    places.push_str(", ");
-                }
-                place.put_text(&mut places);
+        let (causes, places) = (
+            core::mem::take(&mut self.causes),
+            core::mem::take(&mut self.places),
+        );
+        match causes.first() {
+            Some(first) if causes.iter().all(|cause| cause.kind() == first.kind()) => {
+                with_place(first.clone(), places)
             }
-            return with_place(first.clone(), places);
+            _ => Error::unreachable(causes),
         }
-        let place = |(place, cause): (Endpoint, Error)| with_place(cause, place.text());
-        Error::unreachable(causes.into_iter().map(place).collect())
     }
 
     /// A connection takes requests.
     pub(super) fn succeeded(&mut self) {
         (self.is_walking, self.has_failed) = (false, false);
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.left.clear();
         self.causes.clear();
+        self.places.clear();
     }
 
     /// The last connection is lost, which served since then.
@@ -147,14 +154,14 @@ impl Contact {
         now: Instant,
         random: &mut Random,
     ) {
-        if now.saturating_since(served_since) >= PROVEN_AFTER {
+        if now >= served_since.saturating_add(PROVEN_AFTER) {
             self.failures = 0;
         }
         self.rest(timeouts, now, random);
     }
 
     fn rest(&mut self, timeouts: &Timeouts, now: Instant, random: &mut Random) {
-        self.retry_at = now.saturating_add(pause(timeouts, self.failures, random));
+        self.retry_at = after_pause(now, timeouts, self.failures, random);
         self.failures = self.failures.saturating_add(1);
     }
 
@@ -168,18 +175,28 @@ impl Contact {
     }
 }
 
-/// The pause after so many failures before: from half of the base, doubled each time, to the maximum.
-pub(super) fn pause(timeouts: &Timeouts, failures: u8, random: &mut Random) -> Duration {
+/// The end of the pause after so many failures before: from half of the base, doubled each time, to
+/// the maximum.
+pub(super) fn after_pause(
+    now: Instant,
+    timeouts: &Timeouts,
+    failures: u8,
+    random: &mut Random,
+) -> Instant {
     // By way of an instant: the library's own way multiplies 128 bits.
     let micros = |duration| Instant::ZERO.saturating_add(duration).as_micros();
-    let base = micros(timeouts.reconnect_base);
-    // Without a multiplication of 128 bits, too.
-    let exponent = u32::from(failures).min(base.leading_zeros());
-    let whole = base.checked_shl(exponent).unwrap_or(base);
-    let whole = whole.min(micros(timeouts.reconnect_max));
+    let mut whole = micros(timeouts.reconnect_base);
+    let max = micros(timeouts.reconnect_max);
+    for _ in 0..failures {
+        if whole < max {
+            whole = whole.saturating_mul(2);
+        }
+    }
+    let whole = whole.min(max);
     let half = whole / 2;
     let jitter = random.below(whole.saturating_sub(half).saturating_add(1));
-    Duration::from_micros(half.saturating_add(jitter))
+    let pause = half.saturating_add(jitter);
+    Instant::from_micros(now.as_micros().saturating_add(pause))
 }
 
 /// Whether a user or a password was refused.

@@ -4,7 +4,6 @@
 use core::time::Duration;
 
 use super::answer;
-use super::exchange::submit;
 use super::machine::Machine;
 use super::plane::{Changed, Question};
 use crate::conn::{RequestHead, SlotKey};
@@ -57,6 +56,7 @@ impl Control {
 
 impl Machine {
     /// Goes on with what is to be known of the cluster; whether that makes another pass worth it.
+    #[inline(never)]
     pub(super) fn advance_control(&mut self) -> bool {
         if self.control.link.is_none() {
             self.choose_control(None);
@@ -81,15 +81,12 @@ impl Machine {
         let Some(link) = control.and_then(|at| self.links.get_mut(at)) else {
             return has_changed;
         };
-        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
-            return has_changed;
-        };
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         match self.control.stage {
             Stage::ToRegister => {
                 let register = Register { events: &EVENTS };
                 let head = RequestHead::new(Opcode::Register);
-                let submitted = submit(connection, CONTROL, give_up_at, head, &mut |sink| {
+                let submitted = link.submit(CONTROL, give_up_at, head, &mut |agreed, sink| {
                     register.put(agreed.version, sink)
                 });
                 if let Ok(key) = submitted {
@@ -106,7 +103,7 @@ impl Machine {
                     let mut question = None;
                     let head = RequestHead::new(Opcode::Query);
                     let plane = &mut self.plane;
-                    let submitted = submit(connection, CONTROL, give_up_at, head, &mut |sink| {
+                    let submitted = link.submit(CONTROL, give_up_at, head, &mut |agreed, sink| {
                         question = plane.put_question(agreed, sink);
                         Ok(())
                     });
@@ -121,6 +118,7 @@ impl Machine {
         has_changed
     }
 
+    #[inline(never)]
     fn handle_event(&mut self, body: &[u8]) {
         let was_due = self.plane.is_due();
         let changed = self.plane.handle_event(body);
@@ -147,6 +145,7 @@ impl Machine {
     }
 
     /// The node has answered.
+    #[inline(never)]
     pub(super) fn handle_control(&mut self, at: usize) {
         let Some(link) = self.links.get_mut(at) else {
             return;

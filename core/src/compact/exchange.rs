@@ -21,9 +21,11 @@ use crate::time::Instant;
 use crate::wire::request::{Query, QueryParameters, RequestBody as _};
 use crate::wire::response::{ErrorDetail, Extras};
 use crate::wire::{Consistency, EncodeError, Flags, Opcode, Reader};
+use crate::words::joined;
 
 impl Machine {
     /// Hands requests to links while these take some.
+    #[inline(never)]
     pub(super) fn submit(&mut self, host: &mut dyn Host) {
         self.expire_queue(host);
         if !self.is_connected() {
@@ -61,17 +63,16 @@ impl Machine {
                 self.refused.push((number, Error::new(ErrorKind::Busy)));
             }
         }
-        for (number, error) in core::mem::take(&mut self.refused) {
-            self.fail(number, &error, host);
-        }
+        self.fail_refused(host);
     }
 
+    #[inline(never)]
     fn ask_for_keyspaces(&mut self) {
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         let name = self.config.keyspace.as_deref().unwrap_or_default();
         for link in &mut self.links {
             if link.keyspace == Keyspace::ToAsk && link.connection.is_some() {
-                let text = ["USE \"", name, "\""].concat();
+                let text = joined(&["USE \"", name, "\""]);
                 if let Some(key) = link.ask(KEYSPACE, &text, give_up_at) {
                     link.keyspace = Keyspace::Asked(key);
                 }
@@ -94,7 +95,7 @@ impl Machine {
                 _ => continue,
             };
             if deadline <= self.now {
-                self.fail(number, &timed_out(Applied::No), host);
+                self.fail(number, timed_out(Applied::No), host);
             } else {
                 self.queue_due = self.queue_due.min(deadline);
                 self.queue.push_back(number);
@@ -102,6 +103,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     fn try_submit(&mut self, number: u32) -> Submitted {
         let Some(Some(request)) = self.requests.get(number) else {
             return Submitted::Gone;
@@ -135,6 +137,7 @@ impl Machine {
     }
 
     /// Where a request may go, unless that is known.
+    #[inline(never)]
     fn plan(&mut self, number: u32, entropy: u64) {
         let Some(Some(request)) = self.requests.get_mut(number) else {
             return;
@@ -234,17 +237,14 @@ impl Machine {
             return Submitted::Gone;
         };
         let is_early = link.is_in_handshake();
-        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
-            return Submitted::Full;
-        };
-        if request.preparing.is_none() && request.needs_preparing(agreed) {
-            match request.unprepared(agreed) {
-                Ok(statement) => request.preparing = Some((link.number, Local::new(statement))),
-                Err(error) => return Submitted::Never(error),
-            }
+        if request.preparing.is_none()
+            && let Some(agreed) = &link.agreed
+            && request.needs_preparing(agreed)
+        {
+            request.preparing = Some((link.number, 0));
         }
         let (head, give_up_at) = (request.head(), request.deadline);
-        let submitted = submit(connection, number, give_up_at, head, &mut |sink| {
+        let submitted = link.submit(number, give_up_at, head, &mut |agreed, sink| {
             request.put(agreed, block, sink)
         });
         match submitted {
@@ -253,12 +253,13 @@ impl Machine {
                 self.under_way = self.under_way.saturating_add(1);
                 Submitted::Yes
             }
-            Err(Refused::Encode(_, error)) => Submitted::Never(error.into()),
-            Err(_) => Submitted::Full,
+            Err(Some(error)) => Submitted::Never(error),
+            Err(None) => Submitted::Full,
         }
     }
 
     /// A link has something for a caller of its.
+    #[inline(never)]
     pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut dyn Host) {
         match number {
             KEYSPACE => return self.handle_keyspace(at, host),
@@ -282,11 +283,13 @@ impl Machine {
             true => request.plan.len(),
             false => 0,
         };
-        let verdict = request.judge(outcome, &agreed, link.number, plan_len, self.now);
+        let verdict = request.judge(&outcome, &agreed, link.number, plan_len, self.now);
         match verdict {
-            Verdict::Finish(answer) => {
-                let node = self.node_of(at, host);
-                self.answered(number, answer, &agreed, (on, node), host);
+            Verdict::Finish => {
+                if let Ok(answer) = outcome {
+                    let node = self.node_of(at, host);
+                    self.answered(number, answer, &agreed, (on, node), host);
+                }
             }
             Verdict::Again => {
                 self.queue_due = self.queue_due.min(request.deadline);
@@ -297,11 +300,12 @@ impl Machine {
                 let node = self.node_of(at, host);
                 let shard = agreed.shard().map(|shard| shard.value());
                 let made = made.saturating_sub(u8::from(was_sent(&error)));
-                self.fail(number, &error.at(Some(node), shard, made), host);
+                self.fail(number, error.at(Some(node), shard, made), host);
             }
         }
     }
 
+    #[inline(never)]
     fn answered(
         &mut self,
         number: u32,
@@ -351,6 +355,7 @@ impl Machine {
     }
 
     /// Takes note of where a row lives, if the answer tells.
+    #[inline(never)]
     fn learn(&mut self, request: &Request, answer: &Answer, agreed: &Agreed) {
         let kind = match agreed.tablets {
             TabletsRouting::V2 => PayloadKind::V2,
@@ -365,6 +370,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     fn keep_statement(
         &mut self,
         text: alloc::boxed::Box<str>,
@@ -402,16 +408,17 @@ enum Submitted {
 
 /// What follows for a request.
 enum Verdict {
-    Finish(Answer),
+    Finish,
     /// It is to be submitted again.
     Again,
     Fail(Error),
 }
 
 impl Request {
+    #[inline(never)]
     fn judge(
         &mut self,
-        outcome: Result<Answer, Error>,
+        outcome: &Result<Answer, Error>,
         agreed: &Agreed,
         link: u32,
         plan_len: usize,
@@ -419,20 +426,20 @@ impl Request {
     ) -> Verdict {
         let has_time = now < self.deadline;
         let preparing = self.preparing.take();
-        let mut error = match (outcome, &preparing) {
+        let mut error = match (outcome, preparing) {
             (Ok(answer), None) if answer.opcode != Opcode::Error => {
                 self.attempts = self.attempts.saturating_add(1);
-                return Verdict::Finish(answer);
+                return Verdict::Finish;
             }
-            (Ok(answer), Some((_, statement))) if answer.opcode != Opcode::Error => {
-                match self.handle_prepared(statement, &answer, agreed) {
+            (Ok(answer), Some((_, place))) if answer.opcode != Opcode::Error => {
+                match self.handle_prepared(place, answer, agreed) {
                     Ok(()) if has_time => return Verdict::Again,
                     Ok(()) => timed_out(Applied::No),
                     Err(error) => error,
                 }
             }
             (Ok(answer), _) => answer.server_error(agreed),
-            (Err(error), _) => error,
+            (Err(error), _) => error.clone(),
         };
         if core::mem::take(&mut self.is_early) && is_too_early(&error) && has_time {
             // Once more, behind the end of the handshake.
@@ -482,39 +489,58 @@ impl Request {
         }
     }
 
-    fn lost(&self, error: &Error) -> Option<Local<Statement>> {
+    /// The place among its statements of the one that the node does not know.
+    fn lost(&self, error: &Error) -> Option<usize> {
         let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
         else {
             return None;
         };
         // Each of its statements may be missed by each of the nodes that are tried.
         let max = self
-            .statement_count()
+            .statements()
+            .count()
             .saturating_mul(usize::from(self.tried).saturating_add(1));
         if usize::from(self.prepared_again) >= max {
             return None;
         }
-        self.lost_statement(id)
+        self.statements().position(|statement| statement.has_id(id))
     }
 }
 
 impl Link {
     /// Asks a question of our own, without values.
     pub(super) fn ask(&mut self, caller: u32, text: &str, give_up_at: Instant) -> Option<SlotKey> {
-        let (Some(connection), Some(agreed)) = (&mut self.connection, &self.agreed) else {
-            return None;
-        };
         let query = Query {
             text,
             parameters: QueryParameters::new(Consistency::One),
         };
         let head = RequestHead::new(Opcode::Query);
-        submit(connection, caller, give_up_at, head, &mut |sink| {
+        let submitted = self.submit(caller, give_up_at, head, &mut |agreed, sink| {
             query.put(agreed.version, sink)
-        })
-        .ok()
+        });
+        submitted.ok()
     }
 
+    /// Writes a request: one function for all bodies. Fails without an error where there is no room.
+    #[inline(never)]
+    pub(super) fn submit(
+        &mut self,
+        caller: u32,
+        give_up_at: Instant,
+        head: RequestHead,
+        body: &mut dyn FnMut(&Agreed, &mut BytesMut) -> Result<(), EncodeError>,
+    ) -> Result<SlotKey, Option<Error>> {
+        let (Some(connection), Some(agreed)) = (&mut self.connection, &self.agreed) else {
+            return Err(None);
+        };
+        let submitted = connection.submit(caller, give_up_at, head, |sink| body(agreed, sink));
+        submitted.map_err(|refused| match refused {
+            Refused::Encode(_, error) => Some(error.into()),
+            Refused::Full(_) | Refused::Closed(..) => None,
+        })
+    }
+
+    #[inline(never)]
     pub(super) fn keyspace_answer(&mut self, key: SlotKey) -> Result<(), Error> {
         let answer = self.take_outcome(key);
         let answer = answer.unwrap_or_else(|| Err(timed_out(Applied::No)))?;
@@ -533,18 +559,6 @@ impl Link {
             Outcome::Expired => Some(Err(timed_out(Applied::Unknown))),
         }
     }
-}
-
-/// One function for all bodies.
-#[inline(never)]
-pub(super) fn submit(
-    connection: &mut Connection<u32>,
-    caller: u32,
-    give_up_at: Instant,
-    head: RequestHead,
-    body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
-) -> Result<SlotKey, Refused<u32, EncodeError>> {
-    connection.submit(caller, give_up_at, head, body)
 }
 
 pub(super) fn timed_out(applied: Applied) -> Error {

@@ -4,7 +4,6 @@
 //!
 //! What an earlier session has saved is not given: the nodes have it, or say so.
 
-use super::exchange::submit;
 use super::machine::Machine;
 use super::request::put_prepare;
 use crate::conn::RequestHead;
@@ -12,6 +11,7 @@ use crate::wire::Opcode;
 
 impl Machine {
     /// Gives each member the next statement that it may not know.
+    #[inline(never)]
     pub(super) fn give_statements(&mut self) {
         for at in 0..self.links.len() {
             while self.give_next(at) {}
@@ -51,12 +51,9 @@ impl Machine {
             link.given = number.saturating_add(1);
             return true;
         }
-        let (Some(connection), Some(agreed)) = (&mut link.connection, &link.agreed) else {
-            return false;
-        };
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         let head = RequestHead::new(Opcode::Prepare);
-        let submitted = submit(connection, GIVEN, give_up_at, head, &mut |sink| {
+        let submitted = link.submit(GIVEN, give_up_at, head, &mut |agreed, sink| {
             put_prepare(&statement.text, agreed.version, sink)
         });
         // A link that is full is left to its requests.

@@ -15,7 +15,7 @@ use super::request::Statement;
 /// follows from it comes with the next call of `run`.
 pub trait Host {
     /// Opens a link; to be answered by `handle_opened` or `handle_ended`.
-    fn connect(&mut self, link: u32, target: &Target);
+    fn connect(&mut self, link: u32, target: Target);
     /// Drops a link at once; nothing more is heard of it.
     fn abort(&mut self, link: u32);
     /// Ends a link whose bytes have all been taken.

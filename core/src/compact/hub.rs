@@ -487,8 +487,8 @@ impl Desk {
 }
 
 impl Host for Desk {
-    fn connect(&mut self, link: u32, target: &Target) {
-        self.orders.push(Order::Connect(link, target.clone()));
+    fn connect(&mut self, link: u32, target: Target) {
+        self.orders.push(Order::Connect(link, target));
     }
 
     fn abort(&mut self, link: u32) {

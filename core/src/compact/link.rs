@@ -48,7 +48,7 @@ pub(super) struct Link {
     is_stalled: bool,
     negotiation: Option<Negotiation>,
     /// There once requests are taken.
-    pub(super) connection: Option<Connection<u32>>,
+    pub(super) connection: Option<Connection<u32, false>>,
     pub(super) agreed: Option<Agreed>,
     output: BytesMut,
     /// Bytes that the platform has taken as a buffer and not written yet.
@@ -121,6 +121,7 @@ impl Link {
     }
 
     /// It is open: the handshake begins.
+    #[inline(never)]
     pub(super) fn handle_opened(&mut self, handshake: &Local<HandshakeConfig>) {
         if self.is_open {
             return;
@@ -151,6 +152,7 @@ impl Link {
 
     /// Does what bytes and time ask for; requests to be looked at are `told`. After an error it is
     /// of no use.
+    #[inline(never)]
     pub(super) fn advance(
         &mut self,
         now: Instant,
@@ -183,6 +185,7 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn read(
         &mut self,
         now: Instant,
@@ -282,6 +285,7 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn handle_frame(
         &mut self,
         header: &FrameHeader,
@@ -300,20 +304,20 @@ impl Link {
                     }
                 }
                 connection => {
-                    let done = negotiation.advance(header, &body, &mut self.output)?;
-                    let may_begin = done.or_else(|| negotiation.early());
-                    match (connection, may_begin) {
-                        (Some(connection), _) if done.is_some() => connection.release(&mut tell),
-                        (Some(connection), _) => connection.hold(),
-                        (None, Some(agreed)) => {
+                    let is_done = negotiation.advance(header, &body, &mut self.output)?;
+                    match connection {
+                        Some(connection) if is_done => connection.release(&mut tell),
+                        Some(connection) => connection.hold(),
+                        None if is_done || negotiation.is_early() => {
+                            let agreed = *negotiation.agreed();
                             let limits = limits.connection;
                             self.connection = Some(Connection::new(agreed.version, limits, now));
                             self.agreed = Some(agreed);
                             self.handshake_len = self.output.len();
                         }
-                        (None, None) => {}
+                        None => {}
                     }
-                    if done.is_some() {
+                    if is_done {
                         self.negotiation = None;
                     }
                     return Ok(());
@@ -332,6 +336,7 @@ impl Link {
     }
 
     /// Ends the requests under way, which are told; they are to be looked at before it is dropped.
+    #[inline(never)]
     pub(super) fn fail(&mut self, error: &Error, told: &mut Vec<u32>) {
         let is_refused = self.negotiation.is_some()
             && matches!(

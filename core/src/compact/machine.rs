@@ -95,16 +95,16 @@ pub(super) enum Phase {
 
 impl Machine {
     /// A machine that rests until [`start`](Self::start). `seed` drives its choices and pauses.
+    #[inline(never)]
     pub fn new(config: Config, seed: u64) -> Self {
         // The least that any node offers.
-        let is_single = !HAS_TOPOLOGY || config.routing == Routing::Single;
-        let assumed = (config.early_requests && is_single).then(Offer::default);
-        let mut machine = Self {
+        let assumed = (config.early_requests && !is_full(&config)).then(Offer::default);
+        Self {
             now: Instant::ZERO,
             wall: None,
             last_timestamp: i64::MIN,
             random: Random::new(seed),
-            handshake: Local::new(HandshakeConfig::new(config.protocol)),
+            handshake: handshake(&config, assumed),
             assumed,
             phase: Phase::Closed,
             contact: Contact::new(),
@@ -131,12 +131,11 @@ impl Machine {
             told: Vec::new(),
             again: Vec::new(),
             spare: Vec::new(),
-        };
-        machine.set_handshake();
-        machine
+        }
     }
 
     /// Whether the settings agree with each other.
+    #[inline(never)]
     fn check(&self) -> Result<(), Error> {
         let config = &self.config;
         config.check()?;
@@ -148,7 +147,7 @@ impl Machine {
         match &config.keyspace {
             Some(name) if name.is_empty() || name.len() > 222 || !name.bytes().all(is_valid) => {
                 let kind = ErrorKind::Config(ConfigProblem::Keyspace);
-                Err(Error::with_text(kind, name.clone()))
+                Err(Error::with_text(kind, name.as_str()))
             }
             _ => Ok(()),
         }
@@ -164,7 +163,7 @@ impl Machine {
     /// Whether the whole cluster is made use of.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
-        HAS_TOPOLOGY && self.config.routing == Routing::Full
+        is_full(&self.config)
     }
 
     /// Begins, once; the request ends when the first connection takes requests and, where the whole cluster is
@@ -188,26 +187,10 @@ impl Machine {
         self.requests.insert(None).unwrap_or(NONE)
     }
 
-    pub(super) fn set_handshake(&mut self) {
-        let config = &self.config;
-        let mut handshake = HandshakeConfig::new(config.protocol);
-        handshake.authenticator.clone_from(&config.authenticator);
-        handshake.tablets_max = match self.is_full() {
-            true => config.tablets_max,
-            false => TabletsRouting::Off,
-        };
-        handshake.early = config.early_requests;
-        handshake.assumed = self.assumed;
-        let mut option = |name: &str, value: &str| handshake.add_startup_option(name, value);
-        option(key::DRIVER_NAME, "messina");
-        option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
-        if let Some(name) = &config.application_name {
-            option(key::APPLICATION_NAME, name);
-        }
-        if let Some(version) = &config.application_version {
-            option(key::APPLICATION_VERSION, version);
-        }
-        self.handshake = Local::new(handshake);
+    /// What is taken for granted of nodes from now on.
+    pub(super) fn assume(&mut self, offer: Option<Offer>) {
+        self.assumed = offer;
+        self.handshake = handshake(&self.config, offer);
     }
 
     /// The next client timestamp: the wall clock, but always later than the one before.
@@ -272,11 +255,15 @@ impl Machine {
 
     /// Gives a request up; nothing more is heard of it. Its stream id stays reserved until its
     /// answer comes.
+    #[inline(never)]
     pub fn cancel(&mut self, number: u32) {
         let Some(request) = self.requests.remove(number) else {
             return;
         };
-        self.refused.retain(|(refused, _)| *refused != number);
+        let mut refused = self.refused.iter_mut();
+        if let Some((refused, _)) = refused.find(|(refused, _)| *refused == number) {
+            *refused = NONE;
+        }
         self.ready.take_if(|ready| *ready == number);
         self.closing.take_if(|closing| *closing == number);
         let Some(request) = request else { return };
@@ -473,9 +460,7 @@ impl Machine {
     /// are taken afterwards. The clock never goes back.
     pub fn run(&mut self, now: Instant, wall: Option<UnixMicros>, host: &mut dyn Host) -> Instant {
         self.set_time(now, wall);
-        for (number, error) in core::mem::take(&mut self.refused) {
-            self.fail(number, &error, host);
-        }
+        self.fail_refused(host);
         let given = match HAS_WARM_STARTS {
             true => core::mem::take(&mut self.given),
             false => Vec::new(),
@@ -512,6 +497,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     fn next_at(&self) -> Instant {
         if !matches!(self.phase, Phase::Starting | Phase::Ready | Phase::Closing) {
             return Instant::FAR_FUTURE;
@@ -535,9 +521,8 @@ impl Machine {
 
     /// A request ends with this error; whether it may have been applied all the same is also known
     /// from earlier attempts.
-    pub(super) fn fail(&mut self, number: u32, error: &Error, host: &mut dyn Host) {
+    pub(super) fn fail(&mut self, number: u32, mut error: Error, host: &mut dyn Host) {
         let request = self.requests.remove(number).flatten();
-        let mut error = error.clone();
         if let Some(request) = request {
             if request.may_be_applied {
                 error = error.with_applied(crate::error::Applied::Unknown);
@@ -547,9 +532,17 @@ impl Machine {
         host.done(number, Err(error));
     }
 
+    pub(super) fn fail_refused(&mut self, host: &mut dyn Host) {
+        for (number, error) in core::mem::take(&mut self.refused) {
+            if number != NONE {
+                self.fail(number, error, host);
+            }
+        }
+    }
+
     pub(super) fn fail_queue(&mut self, error: &Error, host: &mut dyn Host) {
-        for number in core::mem::take(&mut self.queue) {
-            self.fail(number, error, host);
+        while let Some(number) = self.queue.pop_front() {
+            self.fail(number, error.clone(), host);
         }
         self.queue_due = Instant::FAR_FUTURE;
     }
@@ -564,21 +557,23 @@ impl Machine {
 
     /// The session has ended.
     pub(super) fn end(&mut self, error: Error, host: &mut dyn Host) {
-        for link in self.links.drain(..) {
+        for link in &self.links {
             host.abort(link.number);
         }
+        self.links.clear();
         if let Some(number) = self.ready.take() {
-            self.fail(number, &error, host);
+            self.fail(number, error.clone(), host);
         }
         self.fail_queue(&error, host);
         self.phase = Phase::Over(error);
     }
 
     /// Closes the links once nothing is under way.
+    #[inline(never)]
     fn finish_closing(&mut self, host: &mut dyn Host) {
         let is_served = self.links.iter().any(|link| link.serves());
         if let Some(number) = self.ready.take() {
-            self.fail(number, &session_closed(), host);
+            self.fail(number, session_closed(), host);
         }
         if !is_served {
             self.fail_queue(&session_closed(), host);
@@ -590,12 +585,13 @@ impl Machine {
         if is_served && is_busy {
             return;
         }
-        for link in core::mem::take(&mut self.links) {
+        for link in &self.links {
             match link.serves() {
                 true => host.close(link.number),
                 false => host.abort(link.number),
             }
         }
+        self.links.clear();
         self.phase = Phase::Closed;
         let closing = self.closing.take();
         self.finish(closing, host);
@@ -658,6 +654,39 @@ impl Pieces for Streams<'_> {
     fn put(&mut self, request: u32, piece: Bytes) {
         self.host.piece(request, piece);
     }
+}
+
+#[inline(always)]
+fn is_full(config: &Config) -> bool {
+    HAS_TOPOLOGY && config.routing == Routing::Full
+}
+
+/// What all links say first.
+#[inline(never)]
+fn handshake(config: &Config, assumed: Option<Offer>) -> Local<HandshakeConfig> {
+    let mut handshake = HandshakeConfig::new(config.protocol);
+    handshake.authenticator.clone_from(&config.authenticator);
+    handshake.tablets_max = match is_full(config) {
+        true => config.tablets_max,
+        false => TabletsRouting::Off,
+    };
+    handshake.early = config.early_requests;
+    handshake.assumed = assumed;
+    let options = [
+        (key::DRIVER_NAME, Some("messina")),
+        (key::DRIVER_VERSION, Some(env!("CARGO_PKG_VERSION"))),
+        (key::APPLICATION_NAME, config.application_name.as_deref()),
+        (
+            key::APPLICATION_VERSION,
+            config.application_version.as_deref(),
+        ),
+    ];
+    for (name, value) in options {
+        if let Some(value) = value {
+            handshake.add_startup_option(name, value);
+        }
+    }
+    Local::new(handshake)
 }
 
 pub(super) fn session_closed() -> Error {

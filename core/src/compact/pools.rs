@@ -10,13 +10,13 @@ use core::num::NonZeroU16;
 
 use uuid::Uuid;
 
-use super::contact::{PROVEN_AFTER, pause};
+use super::contact::{PROVEN_AFTER, after_pause};
 use super::host::Host;
 use super::link::Link;
 use super::machine::Machine;
 use super::plane::Member;
 use crate::config::{DEFAULT_PORT, PoolSize};
-use crate::conn::extensions::{ShardAwarePorts, Sharding};
+use crate::conn::extensions::{Agreed, ShardAwarePorts, Sharding};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::target::{Endpoint, Security, Steering, SteeringKind};
 use crate::time::Instant;
@@ -85,22 +85,22 @@ impl Pools {
     }
 }
 
-/// A link that is missing.
+/// A link that a member lacks: to a port of its own if a shard is wished for there.
+#[derive(Default)]
 struct Missing {
-    place: Endpoint,
     steering: Steering,
-    member: u16,
     wish: Option<u16>,
+    port: Option<NonZeroU16>,
 }
 
 impl Machine {
     /// Opens links that are missing.
+    #[inline(never)]
     pub(super) fn fill_pools(&mut self, host: &mut dyn Host) {
         self.pools.next_at = Instant::FAR_FUTURE;
-        let members = u16::try_from(self.plane.members().len()).unwrap_or(u16::MAX);
         let max = self.config.pool.connections_max;
         let max = max.map_or(usize::MAX, usize::from);
-        for member in 0..members {
+        for member in 0..self.plane.members_end() {
             loop {
                 let dials = self.links.iter().filter(|link| link.connection.is_none());
                 if self.links.len() >= max || dials.count() >= self.config.limits.connecting {
@@ -109,21 +109,27 @@ impl Machine {
                 let Some(missing) = self.missing(member, host) else {
                     break;
                 };
+                let usual = self.port();
+                let port = missing.port.map_or(usual, NonZeroU16::get);
+                let Some(place) = self.member_place_at(member, port) else {
+                    break;
+                };
                 let deadline = self.now.saturating_add(self.config.timeouts.connect);
-                let pool = (missing.member, missing.wish);
-                self.open(missing.place, missing.steering, deadline, Some(pool), host);
+                let pool = Some((member, missing.wish));
+                self.open(place, missing.steering, deadline, pool, host);
             }
         }
     }
 
     /// The next link that a member lacks.
+    #[inline(never)]
     fn missing(&mut self, number: u16, host: &mut dyn Host) -> Option<Missing> {
         let member = self.plane.member(number)?;
         let is_wanted = member.is_local() || self.config.policy.dc_failover;
         if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
             return None;
         }
-        let place = self.member_place(number)?;
+        member.address()?;
         let trouble = self.pools.of(member.host_id());
         if let Some(trouble) = trouble
             && self.now < trouble.until
@@ -131,29 +137,28 @@ impl Machine {
             self.pools.next_at = self.pools.next_at.min(trouble.until);
             return None;
         }
-        let links = || {
-            let links = self.links.iter().map(|link| &**link);
-            links.filter(|link| link.member == Some(number))
-        };
-        let count = links().count();
-        let unsteered = |place| {
-            Some(Missing {
-                place,
-                steering: Steering::None,
-                member: number,
-                wish: None,
-            })
-        };
-        let shard_wanted = match self.config.pool.size {
-            PoolSize::PerHost(wanted) if count < usize::from(wanted.get()) => {
-                return unsteered(place);
+        let mut count = 0_usize;
+        let mut offered = None;
+        // Links under way without a wish may each reach one of the shards that lack one.
+        let mut under_way = 0_usize;
+        for link in &self.links {
+            if link.member == Some(number) {
+                count = count.wrapping_add(1);
+                offered = offered.or_else(|| link.agreed.as_ref().and_then(sharding));
+                if link.connection.is_none() && link.wish.is_none() {
+                    under_way = under_way.wrapping_add(1);
+                }
             }
-            PoolSize::PerHost(_) => return None,
+        }
+        let shard_wanted = match self.config.pool.size {
+            PoolSize::PerHost(wanted) => {
+                return (count < usize::from(wanted.get())).then(Missing::default);
+            }
             PoolSize::PerShard(wanted) => usize::from(wanted.get()),
         };
-        let Some((sharding, ports)) = links().find_map(sharding) else {
+        let Some((sharding, ports)) = offered else {
             // The first link tells how many shards there are.
-            return if count == 0 { unsteered(place) } else { None };
+            return (count == 0).then(Missing::default);
         };
         let of = sharding.map.count();
         let misses = trouble.map_or(0, |trouble| trouble.misses);
@@ -161,15 +166,15 @@ impl Machine {
             return None;
         }
         let held = |shard: u16| {
-            let there = |link: &Link| match link.connection {
-                Some(_) => link.shard() == Some(shard),
-                None => link.wish == Some(shard),
-            };
-            links().filter(|link| there(link)).count()
+            let of_shard = self.links.iter().filter(|link| {
+                let reached = match link.connection {
+                    Some(_) => link.shard(),
+                    None => link.wish,
+                };
+                link.member == Some(number) && reached == Some(shard)
+            });
+            of_shard.count()
         };
-        // Links under way without a wish may each reach one of the shards that lack one.
-        let unwished = |link: &&Link| link.connection.is_none() && link.wish.is_none();
-        let under_way = links().filter(unwished).count();
         let is_lazy = HAS_LAZY_SHARDS && self.config.pool.lazy_shards;
         let mut lacking = (0..of.get()).filter(|shard| {
             let may_come = !is_lazy || self.pools.wanted.contains(&(number, *shard));
@@ -196,16 +201,16 @@ impl Machine {
             }
             SteeringKind::None => Steering::None,
         };
-        match port {
-            Some(port) if steering != Steering::None => Some(Missing {
-                place: at_port(place, port.get()),
+        // Else by chance; links to shards that have enough are closed again.
+        let is_steered = port.is_some() && steering != Steering::None;
+        Some(match is_steered {
+            true => Missing {
                 steering,
-                member: number,
                 wish: Some(shard),
-            }),
-            // By chance; links to shards that have enough are closed again.
-            _ => unsteered(place),
-        }
+                port,
+            },
+            false => Missing::default(),
+        })
     }
 
     /// Ports are not told in the system tables that are read: all nodes have that of the first
@@ -220,21 +225,28 @@ impl Machine {
 
     /// Where a member is reached, if that is known.
     pub fn member_place(&self, member: u16) -> Option<Endpoint> {
-        let address = self.plane.member(member)?.address()?;
-        Some(Endpoint::Addr(SocketAddr::new(address, self.port())))
+        self.member_place_at(member, self.port())
     }
 
-    /// Adds the places of members, where a first connection may be found too.
-    pub(super) fn add_members(&self, places: &mut Vec<Endpoint>) {
-        let port = self.port();
-        for member in self.plane.members() {
-            if let Some(address) = member.address().filter(|_| member.is_present()) {
-                let place = Endpoint::Addr(SocketAddr::new(address, port));
-                if !places.contains(&place) {
+    #[inline(never)]
+    fn member_place_at(&self, member: u16, port: u16) -> Option<Endpoint> {
+        let address = self.plane.member(member)?.address()?;
+        Some(Endpoint::Addr(SocketAddr::new(address, port)))
+    }
+
+    /// Where a first connection may be found.
+    pub(super) fn places(&self) -> Vec<Endpoint> {
+        let mut places = self.config.contact_points.clone();
+        if self.is_full() {
+            for member in 0..self.plane.members_end() {
+                if let Some(place) = self.member_place(member)
+                    && !places.contains(&place)
+                {
                     places.push(place);
                 }
             }
         }
+        places
     }
 
     /// A request had to go to another shard.
@@ -316,10 +328,10 @@ impl Machine {
         };
         let failures = self.pools.of(host).map_or(0, |trouble| trouble.failures);
         let is_proven =
-            link.connection.is_some() && self.now.saturating_since(link.since) >= PROVEN_AFTER;
+            link.connection.is_some() && self.now >= link.since.saturating_add(PROVEN_AFTER);
         let failures = if is_proven { 0 } else { failures };
-        let until = pause(&self.config.timeouts, failures, &mut self.random);
-        let until = self.now.saturating_add(until);
+        let timeouts = &self.config.timeouts;
+        let until = after_pause(self.now, timeouts, failures, &mut self.random);
         if let Some(trouble) = self.pools.of_mut(host) {
             trouble.until = until;
             trouble.failures = failures.saturating_add(1);
@@ -330,20 +342,10 @@ impl Machine {
     }
 }
 
-fn sharding(link: &Link) -> Option<(Sharding, ShardAwarePorts)> {
-    let offer = &link.agreed.as_ref()?.offer;
-    Some((offer.sharding?, offer.ports))
-}
-
-fn at_port(place: Endpoint, port: u16) -> Endpoint {
-    match place {
-        Endpoint::Addr(mut addr) => {
-            addr.set_port(port);
-            Endpoint::Addr(addr)
-        }
-        Endpoint::Name { host, .. } => Endpoint::Name { host, port },
-        other @ Endpoint::Local(_) => other,
-    }
+/// How a node shards, and where a shard may be wished for, if it told.
+fn sharding(agreed: &Agreed) -> Option<(&Sharding, &ShardAwarePorts)> {
+    let offer = &agreed.offer;
+    Some((offer.sharding.as_ref()?, &offer.ports))
 }
 
 /// Links that may fail to reach a wished shard, for each shard of a member, before no more is

@@ -11,6 +11,7 @@ impl Random {
         Self(if seed == 0 { 1 } else { seed })
     }
 
+    #[inline(never)]
     pub(super) const fn next(&mut self) -> u64 {
         let mut word = self.0;
         word ^= word << 13;

@@ -22,11 +22,12 @@ use crate::time::Instant;
 use crate::wire::request::{
     Batch, BatchKind, BatchStatement, BatchStatementKind, Prepare, QueryParameters, RequestBody,
 };
-use crate::wire::response::{Prepared, ResultBody};
+use crate::wire::response::{KeyIndexes, Prepared, ResultBody};
 use crate::wire::{
     Consistency, Dialect, EncodeError, Flags, Opcode, ProtocolVersion, Reader, SerialConsistency,
     Sink as _, Values,
 };
+use crate::words::{boxed, boxed_bytes};
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -39,8 +40,9 @@ pub struct Statement {
     /// With its length in front, as it stands in a request.
     id: Box<[u8]>,
     marker_count: u16,
-    /// The places of the partition key among the markers; none if the key is not wholly bound.
-    key: Box<[u16]>,
+    /// The places of the partition key among the markers, as they came; none if the key is not wholly
+    /// bound.
+    key: Box<[u8]>,
     pub(super) table: Option<TableKey>,
     is_lwt: bool,
     /// It brings rows whatever happens, so a time of writing says nothing.
@@ -50,6 +52,7 @@ pub struct Statement {
 }
 
 impl Statement {
+    #[inline(never)]
     pub(super) fn new(
         text: Box<str>,
         answer: &Answer,
@@ -61,23 +64,8 @@ impl Statement {
         Self::parse(text, body, agreed.dialect(), &is_lwt, table)
     }
 
-    /// Of which no more than the text is known.
-    fn unprepared(text: Box<str>, dialect: Dialect) -> Self {
-        Self {
-            text,
-            body: Box::default(),
-            dialect,
-            id: Box::default(),
-            marker_count: 0,
-            key: Box::default(),
-            table: None,
-            is_lwt: false,
-            is_read: false,
-            prepared_on: None,
-        }
-    }
-
     /// From the body of PREPARED, or from what was saved of it.
+    #[inline(never)]
     pub(super) fn parse(
         text: Box<str>,
         body: &[u8],
@@ -93,12 +81,12 @@ impl Statement {
             text,
             id: with_length(prepared.id)?,
             marker_count: u16::try_from(count).unwrap_or(u16::MAX),
-            key: prepared.bound.key_indexes.iter().collect(),
+            key: boxed_bytes(prepared.bound.key_indexes.as_bytes()),
             table: first.and_then(|column| table(column.keyspace, column.table)),
             is_lwt,
             is_read: prepared.result.column_count > 0 && !is_lwt,
             prepared_on: None,
-            body: Box::from(body),
+            body: boxed_bytes(body),
             dialect,
         })
     }
@@ -146,16 +134,18 @@ impl Statement {
         answer::check_same(&self.prepared()?, &other)
     }
 
+    #[inline(never)]
     fn token(&self, plane: &Plane, values: Values<'_>) -> Option<Token> {
         let partitioner = plane.partitioner(self.table?)?;
         let mut components: heapless::Vec<&[u8], KEY_COLUMNS_MAX> = heapless::Vec::new();
-        for place in &self.key {
-            components.push(values.get(*place)?.bytes()?).ok()?;
+        for place in KeyIndexes::from_bytes(&self.key) {
+            components.push(values.get(place)?.bytes()?).ok()?;
         }
         partitioner.token(components.iter().copied()).ok()
     }
 }
 
+#[inline(never)]
 fn parse<'a>(body: &'a [u8], dialect: &Dialect) -> Result<Prepared<'a>, Error> {
     match ResultBody::parse(dialect, &mut Reader::new(body))? {
         ResultBody::Prepared(prepared) => Ok(prepared),
@@ -231,8 +221,9 @@ pub(super) struct Request {
     pub(super) tried: u8,
     /// The link that it is on, while it is under way.
     pub(super) on: Option<(u32, SlotKey)>,
-    /// The statement that the node lacks and is being given, and on which link.
-    pub(super) preparing: Option<(u32, Local<Statement>)>,
+    /// Which of its statements the node lacks and is being given, and on which link. A QUERY's is its
+    /// own text.
+    pub(super) preparing: Option<(u32, usize)>,
     pub(super) prepared_again: u8,
     /// It was sent beside the handshake.
     pub(super) is_early: bool,
@@ -344,8 +335,12 @@ impl Request {
         block: VersionBlock,
         sink: &mut BytesMut,
     ) -> Result<(), EncodeError> {
-        if let Some((_, statement)) = &self.preparing {
-            return put_prepare(&statement.text, agreed.version, sink);
+        if let Some((_, place)) = self.preparing {
+            let text = match self.statements().nth(place) {
+                Some(statement) => &*statement.text,
+                None => self.text_and_parameters().0,
+            };
+            return put_prepare(text, agreed.version, sink);
         }
         if let (Opcode::Execute, Some((_, statement))) = (self.opcode, &self.executed) {
             sink.extend_from_slice(&statement.id);
@@ -373,51 +368,36 @@ impl Request {
         HAS_TOPOLOGY && self.opcode == Opcode::Query
     }
 
-    /// The statement of a text that is to be prepared first.
-    pub(super) fn unprepared(&self, agreed: &Agreed) -> Result<Statement, Error> {
-        let (text, _) = self.text_and_parameters()?;
-        Ok(Statement::unprepared(Box::from(text), agreed.dialect()))
-    }
-
     /// A node has taken what it lacked: the request is executed next.
     pub(super) fn handle_prepared(
         &mut self,
-        statement: &Statement,
+        place: usize,
         answer: &Answer,
         agreed: &Agreed,
     ) -> Result<(), Error> {
         if !self.is_text() {
-            return statement.check_same(answer, agreed);
+            let statement = self.statements().nth(place);
+            return statement.map_or(Ok(()), |statement| statement.check_same(answer, agreed));
         }
-        let statement = Statement::new(statement.text.clone(), answer, agreed, &mut |_, _| None)?;
-        let (_, parameters) = self.text_and_parameters()?;
+        let (text, parameters) = self.text_and_parameters();
+        let statement = Statement::new(boxed(text), answer, agreed, &mut |_, _| None)?;
         (self.opcode, self.body) = (Opcode::Execute, BytesMut::from(parameters));
         self.executed = Some((NONE, Local::new(statement)));
         Ok(())
     }
 
     /// The two parts of a QUERY; the second stands behind an id in EXECUTE.
-    fn text_and_parameters(&self) -> Result<(&str, &[u8]), Error> {
+    fn text_and_parameters(&self) -> (&str, &[u8]) {
         let mut reader = Reader::new(&self.body);
-        let text = reader.bytes("statement")?.map(core::str::from_utf8);
-        match text {
-            Some(Ok(text)) => Ok((text, reader.rest())),
-            _ => Err(Error::bug("a query without a text")),
-        }
+        let text = reader.bytes("statement").ok().flatten();
+        let text = text.and_then(|text| core::str::from_utf8(text).ok());
+        (text.unwrap_or_default(), reader.rest())
     }
 
-    /// The statement with an id that a node does not know.
-    pub(super) fn lost_statement(&self, id: &[u8]) -> Option<Local<Statement>> {
+    /// The prepared statements that it executes.
+    pub(super) fn statements(&self) -> impl Iterator<Item = &Local<Statement>> {
         let executed = self.executed.as_ref().map(|(_, statement)| statement);
-        let mut statements = executed.into_iter().chain(&self.batched);
-        statements.find(|statement| statement.has_id(id)).cloned()
-    }
-
-    pub(super) fn statement_count(&self) -> usize {
-        match self.executed {
-            Some(_) => 1,
-            None => self.batched.len(),
-        }
+        executed.into_iter().chain(&self.batched)
     }
 }
 
@@ -446,7 +426,7 @@ impl Machine {
         let mut request = self.new_request(Opcode::Prepare, &RequestOptions::default());
         request.is_idempotent = true;
         let written = put_prepare(text, self.config.protocol, &mut request.body);
-        request.text = Box::from(text);
+        request.text = boxed(text);
         self.begin(request, written.map_err(Error::from))
     }
 

@@ -13,6 +13,7 @@ use crate::wire::response::ErrorCode;
 
 impl Machine {
     /// Opens links that are wanted.
+    #[inline(never)]
     pub(super) fn dial(&mut self, host: &mut dyn Host) {
         if !self.is_open() {
             return;
@@ -25,10 +26,7 @@ impl Machine {
         }
         let timeout = self.config.timeouts.connect;
         if self.contact.may_begin(self.now) {
-            let mut places = self.config.contact_points.clone();
-            if self.is_full() {
-                self.add_members(&mut places);
-            }
+            let places = self.places();
             self.contact
                 .begin(self.now, timeout, places, &mut self.random);
         }
@@ -50,11 +48,11 @@ impl Machine {
         self.next_link = self.next_link.wrapping_add(1);
         let connects = &mut self.counters.connects;
         *connects = connects.wrapping_add(1);
-        let mut target = Target::new(place, deadline);
+        let mut target = Target::new(place.clone(), deadline);
         target.steering = steering;
         target.server_name.clone_from(&self.config.server_name);
-        host.connect(number, &target);
-        let mut link = Link::new(number, target.endpoint, &self.config.limits, deadline);
+        host.connect(number, target);
+        let mut link = Link::new(number, place, &self.config.limits, deadline);
         link.is_walk = pool.is_none();
         if let Some((member, wish)) = pool {
             (link.member, link.wish) = (Some(member), wish);
@@ -83,9 +81,12 @@ impl Machine {
                 if let (Some(error), Some(link)) = (&ended, self.links.get_mut(at)) {
                     link.fail(error, &mut told);
                 }
-                for caller in told.drain(..) {
+                let mut next = 0_usize;
+                while let Some(&caller) = told.get(next) {
+                    next = next.wrapping_add(1);
                     self.handle_told(caller, at, host);
                 }
+                told.clear();
                 let Some(link) = self.links.get_mut(at) else {
                     break;
                 };
@@ -104,7 +105,7 @@ impl Machine {
                     has_changed = true;
                     let link = self.links.swap_remove(at);
                     host.abort(link.number);
-                    self.lost(*link, error, host);
+                    self.lost(&link, error, host);
                 }
             }
         }
@@ -123,6 +124,7 @@ impl Machine {
 
     /// A link takes requests of its own; the other attempts to have a first one are given up.
     /// Tells where it stands now.
+    #[inline(never)]
     fn adopt(&mut self, number: u32, host: &mut dyn Host) -> usize {
         self.links.retain(|other| {
             let is_in_vain = other.is_walk && other.number != number && other.connection.is_none();
@@ -169,6 +171,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut dyn Host) {
         let Some(link) = self.links.get_mut(at) else {
             return;
@@ -190,15 +193,15 @@ impl Machine {
     }
 
     /// A link is of no use any more, and gone.
-    fn lost(&mut self, link: Link, error: Error, host: &mut dyn Host) {
+    #[inline(never)]
+    fn lost(&mut self, link: &Link, error: Error, host: &mut dyn Host) {
         self.control.handle_lost(link.number);
         let is_adopted = link.connection.is_some();
         if !is_adopted && self.assumed.is_some() && may_be_for_assumption(&error) {
             // Perhaps no failure: the node is of another kind.
-            self.assumed = None;
-            self.set_handshake();
+            self.assume(None);
             if link.is_walk {
-                self.contact.try_again(link.place, self.now);
+                self.contact.try_again(link.place.clone(), self.now);
             }
             return;
         }
@@ -214,7 +217,7 @@ impl Machine {
             self.end(error, host);
         } else if has_served {
             if self.is_full() {
-                self.rest_pool(&link, &error);
+                self.rest_pool(link, &error);
             }
             if !self.is_connected() {
                 // Without any, one is looked for like the first.
@@ -223,12 +226,13 @@ impl Machine {
                     .lost(link.since, timeouts, self.now, &mut self.random);
             }
         } else if !link.is_walk && self.is_full() {
-            self.rest_pool(&link, &error);
+            self.rest_pool(link, &error);
         } else if is_adopted {
             let until = self.now.saturating_add(self.config.timeouts.connect);
-            self.contact.handle_adopted_failed(link.place, error, until);
+            self.contact
+                .handle_adopted_failed(&link.place, error, until);
         } else {
-            self.contact.handle_failed(link.place, error);
+            self.contact.handle_failed(&link.place, error);
         }
     }
 }

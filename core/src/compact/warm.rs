@@ -110,7 +110,7 @@ impl Machine {
                 return false;
             }
         }
-        self.set_handshake();
+        self.assume(self.assumed);
         true
     }
 

@@ -100,7 +100,10 @@ impl fmt::Debug for Body {
     }
 }
 
-const INLINE_MAX: usize = 32;
+const INLINE_MAX: usize = match cfg!(target_pointer_width = "32") {
+    true => 0,
+    false => 32,
+};
 
 #[cfg(test)]
 mod tests {

@@ -131,6 +131,7 @@ pub struct Offer {
 
 impl Offer {
     /// Reads a SUPPORTED body. Unknown keys, missing keys and empty lists are all normal.
+    #[inline(never)]
     pub fn parse(supported: &Supported<'_>) -> Self {
         let first = |name: &str| supported.first(name);
         let has = |name: &str| supported.contains(name);
@@ -179,6 +180,7 @@ fn named<'a>(supported: &Supported<'a>, key: &str, name: &str) -> Option<&'a str
 }
 
 /// All values valid: sharding. None there: none. Anything else: invalid as a whole.
+#[inline(never)]
 fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
     let keys = [
         key::SHARD,
@@ -189,11 +191,12 @@ fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
     ];
     let mut is_there = false;
     // None of them is valid when empty.
-    let values = keys.map(|name| {
-        let value = supported.first(name);
-        is_there |= value.is_some();
-        value.unwrap_or_default()
-    });
+    let mut values = [""; 5];
+    for (value, name) in values.iter_mut().zip(keys) {
+        if let Some(first) = supported.first(name) {
+            (*value, is_there) = (first, true);
+        }
+    }
     let sharding = sharding(values);
     (sharding, is_there && sharding.is_none())
 }

@@ -119,9 +119,11 @@ enum Owner<S> {
     Heartbeat,
 }
 
-/// The state of one open link. `S` is what the layer above keeps for each caller.
+/// The state of one open link. `S` is what the layer above keeps for each caller; `WAITING` says
+/// whether callers may wait here for a free stream id. A layer with a queue of its own needs no
+/// second one, nor its code.
 #[derive(Debug)]
-pub struct Connection<S> {
+pub struct Connection<S, const WAITING: bool = true> {
     version: ProtocolVersion,
     compression: Option<Compression>,
     limits: ConnectionLimits,
@@ -146,7 +148,7 @@ pub struct Connection<S> {
     repeats_until: Instant,
 }
 
-impl<S: Default> Connection<S> {
+impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
     /// The state of a link whose handshake is done.
     pub fn new(version: ProtocolVersion, limits: ConnectionLimits, now: Instant) -> Self {
         Self {
@@ -191,7 +193,7 @@ impl<S: Default> Connection<S> {
         if self.draining {
             return Err(Refused::Closed(caller, closed_by_us()));
         }
-        if self.room() <= self.waiters.granted() {
+        if self.room() <= self.granted() {
             return Err(Refused::Full(caller));
         }
         self.put(caller, give_up_at, request, body)
@@ -294,6 +296,9 @@ impl<S: Default> Connection<S> {
         }
         if self.draining {
             return Err((caller, closed_by_us()));
+        }
+        if !WAITING {
+            return Err((caller, Error::new(ErrorKind::Busy)));
         }
         match self.waiters.join(caller, give_up_at) {
             Ok(ticket) => {
@@ -480,9 +485,11 @@ impl<S: Default> Connection<S> {
             Owner::Caller(caller) => tell(caller),
             Owner::Heartbeat => heartbeat_late = true,
         });
-        self.waiters
-            .expire(now, |caller| tell(core::mem::take(caller)));
-        self.grant(&mut tell);
+        if WAITING {
+            self.waiters
+                .expire(now, |caller| tell(core::mem::take(caller)));
+            self.grant(&mut tell);
+        }
         if now >= self.repeats_until {
             self.repeats_until = Instant::ZERO;
         }
@@ -532,7 +539,7 @@ impl<S: Default> Connection<S> {
     fn put_heartbeat(&mut self, now: Instant) {
         let give_up_at = now.saturating_add(self.limits.heartbeat_timeout);
         // An id that was granted belongs to its waiter.
-        let key = if self.streams.available() > self.waiters.granted() {
+        let key = if self.streams.available() > self.granted() {
             self.streams
                 .allocate(Owner::Heartbeat, self.queued, give_up_at)
         } else {
@@ -574,7 +581,10 @@ impl<S: Default> Connection<S> {
             until if self.draining && until > Instant::ZERO => until,
             _ => Instant::FAR_FUTURE,
         };
-        let callers = self.streams.earliest().min(self.waiters.earliest());
+        let mut callers = self.streams.earliest();
+        if WAITING {
+            callers = callers.min(self.waiters.earliest());
+        }
         callers.min(heartbeat).min(self.orphans_due).min(repeats)
     }
 
@@ -663,7 +673,9 @@ impl<S: Default> Connection<S> {
                 tell(caller);
             }
         });
-        self.waiters.fail_all(tell);
+        if WAITING {
+            self.waiters.fail_all(tell);
+        }
         self.output = BytesMut::new();
     }
 
@@ -682,11 +694,20 @@ impl<S: Default> Connection<S> {
         self.streams.orphans()
     }
 
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn grant(&mut self, tell: &mut dyn FnMut(S)) {
-        let room = self.room();
-        self.waiters
-            .grant(room, |caller| tell(core::mem::take(caller)));
+        if WAITING {
+            let room = self.room();
+            self.waiters
+                .grant(room, |caller| tell(core::mem::take(caller)));
+        }
+    }
+
+    /// Ids that belong to waiters.
+    const fn granted(&self) -> u16 {
+        match WAITING {
+            true => self.waiters.granted(),
+            false => 0,
+        }
     }
 
     /// How many more requests may be taken, grants included.

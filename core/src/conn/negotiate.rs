@@ -139,6 +139,7 @@ enum Expected {
 
 impl Negotiation {
     /// Begins a handshake; appends OPTIONS to `output`.
+    #[inline(never)]
     pub fn start(config: Local<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
         let agreed = Agreed {
             version: config.version,
@@ -173,18 +174,20 @@ impl Negotiation {
         output: &mut BytesMut,
     ) -> Result<Step, Error> {
         Ok(match self.advance(header, body, output)? {
-            None => Step::Next(self),
-            Some(agreed) => Step::Ready(agreed),
+            false => Step::Next(self),
+            true => Step::Ready(self.agreed),
         })
     }
 
-    /// The same in place: what is agreed, once it is all. Of no use any more after an error or the end.
+    /// The same in place: whether all is [`agreed`](Self::agreed). Of no use any more after an error or
+    /// the end.
+    #[inline(never)]
     pub fn advance(
         &mut self,
         header: &FrameHeader,
         body: &[u8],
         output: &mut BytesMut,
-    ) -> Result<Option<Agreed>, Error> {
+    ) -> Result<bool, Error> {
         let inflated;
         let mut body = Reader::new(if header.flags.contains(Flags::COMPRESSION) {
             inflated = self.inflate(body)?;
@@ -205,7 +208,7 @@ impl Negotiation {
         }
         if header.opcode == Opcode::Event && self.expected == Expected::Registered {
             // An event may overtake the answer to REGISTER; the state it tells of is read anyway.
-            return Ok(None);
+            return Ok(false);
         }
         if header.stream != self.stream {
             return Err(PeerMisbehaved::BadStreamId.into());
@@ -222,14 +225,19 @@ impl Negotiation {
                 self.agreed.is_authenticated = true;
                 return self.accepted(output);
             }
-            (Expected::Registered, Opcode::Ready) => return Ok(Some(self.agreed)),
+            (Expected::Registered, Opcode::Ready) => return Ok(true),
             _ => return Err(PeerMisbehaved::UnexpectedFrame.into()),
         }
-        Ok(None)
+        Ok(false)
     }
 
-    /// What is agreed, if requests may be sent beside the one that is under way.
-    pub fn early(&self) -> Option<Agreed> {
+    /// What is agreed so far.
+    pub const fn agreed(&self) -> &Agreed {
+        &self.agreed
+    }
+
+    /// Whether requests may be sent beside the one that is under way.
+    pub fn is_early(&self) -> bool {
         let may_come = match self.expected {
             Expected::AuthSuccess => !self.is_challenged,
             // Behind the answer to an OPTIONS that went together with STARTUP the next one is near.
@@ -238,7 +246,7 @@ impl Negotiation {
             }
             Expected::Supported | Expected::Registered => false,
         };
-        (may_come && self.may_be_early()).then_some(self.agreed)
+        may_come && self.may_be_early()
     }
 
     fn may_be_early(&self) -> bool {
@@ -264,6 +272,7 @@ impl Negotiation {
     }
 
     /// Chooses from what the node offers, and opens the conversation.
+    #[inline(never)]
     fn supported(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
         let supported = Supported::parse(body).map_err(|_| malformed())?;
         if let Some(wanted) = self.config.compression
@@ -338,9 +347,9 @@ impl Negotiation {
     }
 
     /// The conversation is open: that is all, unless events are wanted.
-    fn accepted(&mut self, output: &mut BytesMut) -> Result<Option<Agreed>, Error> {
+    fn accepted(&mut self, output: &mut BytesMut) -> Result<bool, Error> {
         if self.config.events.is_empty() {
-            return Ok(Some(self.agreed));
+            return Ok(true);
         }
         self.expected = Expected::Registered;
         let register = Register {
@@ -349,7 +358,7 @@ impl Negotiation {
         self.put(output, Opcode::Register, &mut |sink| {
             register.put(self.config.version, sink)
         })?;
-        Ok(None)
+        Ok(false)
     }
 
     #[inline(never)]
@@ -788,10 +797,10 @@ mod assumed {
                 body_len: u32::try_from(body.len()).unwrap(),
             };
             let step = negotiation.advance(&header, body, &mut output);
-            if let Some(agreed) = step.map_err(|error| error.kind())? {
-                return Ok(agreed);
+            if step.map_err(|error| error.kind())? {
+                return Ok(*negotiation.agreed());
             }
-            assert_eq!(negotiation.early(), None, "READY is near");
+            assert!(!negotiation.is_early(), "READY is near");
         }
         panic!("it does not end");
     }

@@ -94,10 +94,7 @@ impl<S> StreamIds<S> {
     /// At most `max` requests at once; the slab grows as they are used.
     pub fn new(max: u16) -> Self {
         Self {
-            slots: Vec::from([Slot {
-                generation: 0,
-                state: State::Reserved,
-            }]),
+            slots: Vec::new(),
             free: None,
             max: max.clamp(1, STREAM_IDS_MAX),
             in_use: 0,
@@ -128,6 +125,12 @@ impl<S> StreamIds<S> {
                 }
             }
             None => {
+                if self.slots.is_empty() {
+                    self.slots.push(Slot {
+                        generation: 0,
+                        state: State::Reserved,
+                    });
+                }
                 let index = u16::try_from(self.slots.len())
                     .ok()
                     .filter(|&index| index <= self.max)?;

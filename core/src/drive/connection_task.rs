@@ -314,10 +314,8 @@ impl<L: Link> Handshaking<L> {
             if self.needs_flush && self.output.is_empty() {
                 self.needs_flush = self.link.poll_flush(cx)?.is_pending();
             }
-            if self.output.is_empty()
-                && let Some(agreed) = self.negotiation.early()
-            {
-                return Poll::Ready(Ok((agreed, true)));
+            if self.output.is_empty() && self.negotiation.is_early() {
+                return Poll::Ready(Ok((*self.negotiation.agreed(), true)));
             }
             make_room(
                 &self.framer,
@@ -360,9 +358,8 @@ impl<L: Link> Handshaking<L> {
                     let Some(header) = self.started.take() else {
                         return Err(Error::bug("the end of a frame without its start"));
                     };
-                    let done = self.negotiation.advance(&header, &body, &mut self.output)?;
-                    if done.is_some() {
-                        return Ok(done);
+                    if self.negotiation.advance(&header, &body, &mut self.output)? {
+                        return Ok(Some(*self.negotiation.agreed()));
                     }
                 }
             }
@@ -532,11 +529,11 @@ impl<L: Link> Open<L> {
                 .negotiation
                 .advance(&header, &body, &mut self.output)?;
             match done {
-                Some(_) => {
+                true => {
                     self.early = None;
                     self.cell.release()?;
                 }
-                None => self.cell.hold()?,
+                false => self.cell.hold()?,
             }
         }
         Ok(())

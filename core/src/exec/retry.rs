@@ -31,6 +31,7 @@ pub enum Decision {
 }
 
 /// The default rules.
+#[inline(never)]
 pub fn decide(failure: &Failure<'_>) -> Decision {
     let Failure {
         error,

@@ -266,15 +266,15 @@ impl Player {
         if let Some(negotiation) = &mut link.negotiation
             && (link.connection.is_none() || header.stream == HANDSHAKE_STREAM)
         {
-            let done = negotiation.advance(header, &body, &mut link.output)?;
-            let may_begin = done.or_else(|| negotiation.early());
-            if let (None, Some(agreed)) = (&link.connection, may_begin) {
+            let is_done = negotiation.advance(header, &body, &mut link.output)?;
+            if link.connection.is_none() && (is_done || negotiation.is_early()) {
+                let agreed = *negotiation.agreed();
                 let connection = Connection::new(agreed.version, self.limits, self.now);
                 link.connection = Some(connection);
                 link.agreed = Some(agreed);
                 put_agreed(&agreed, log);
             }
-            if done.is_some() {
+            if is_done {
                 link.negotiation = None;
                 log.line(format_args!("handshake over"));
             }

@@ -332,7 +332,7 @@ impl Desk {
 }
 
 impl Host for Desk {
-    fn connect(&mut self, link: u32, target: &Target) {
+    fn connect(&mut self, link: u32, target: Target) {
         let (place, port, shard) = match (&target.endpoint, target.steering) {
             (place, Steering::Port(port)) => (place, Some(port.get()), None),
             (place, Steering::Shard { shard, of }) => (place, None, Some((shard, of.get()))),

@@ -6,10 +6,11 @@
 
 use super::{Plane, Vec};
 use alloc::boxed::Box;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use uuid::Uuid;
 
 use crate::routing::{Policy, ShardMap};
+use crate::words::boxed;
 
 /// A node.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +107,14 @@ impl Address {
     }
 
     fn ip(self) -> Option<IpAddr> {
-        (self != Self::NONE).then(|| Ipv6Addr::from(self.0).to_canonical())
+        let (prefix, rest) = self.0.split_at(12);
+        match rest {
+            _ if self == Self::NONE => None,
+            &[a, b, c, d] if prefix == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] => {
+                Some(IpAddr::from([a, b, c, d]))
+            }
+            _ => Some(IpAddr::from(self.0)),
+        }
     }
 }
 
@@ -215,7 +223,7 @@ impl Cluster {
             if place >= members_max.saturating_mul(2) || name.len() > NAME_LEN_MAX {
                 return u16::MAX;
             }
-            self.names.push(name.into());
+            self.names.push(boxed(name));
         }
         u16::try_from(place).unwrap_or(u16::MAX)
     }
@@ -244,6 +252,11 @@ impl Plane {
     /// The places of members, free ones among them. A member's number is its place.
     pub fn members(&self) -> &[Member] {
         &self.cluster.members
+    }
+
+    /// All numbers of members are below this one.
+    pub(in crate::compact) fn members_end(&self) -> u16 {
+        u16::try_from(self.cluster.members.len()).unwrap_or(u16::MAX)
     }
 
     /// The member of this number, if it is present.

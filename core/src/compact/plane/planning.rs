@@ -66,6 +66,7 @@ pub(super) struct Located {
 impl Plane {
     /// The members to try for a request, best first; at most eight. `load` tells of links, `entropy`
     /// decides where chance does.
+    #[inline(never)]
     pub fn plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>) -> Plan {
         let mut plan = Plan::new();
         self.put_plan(route, entropy, load, &mut plan);
@@ -120,6 +121,7 @@ impl Plane {
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
+    #[inline(never)]
     fn locate(&self, route: &Route, located: &mut Located) {
         let (Some(table), Some(token)) = (route.table, route.token) else {
             return;
@@ -193,6 +195,7 @@ impl Planning<'_> {
     }
 
     /// Puts the replicas that may be contacted into the order of the base plan.
+    #[inline(never)]
     fn rank(&mut self, located: &Located) {
         let (head, tail) = located
             .replicas

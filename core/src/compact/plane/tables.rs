@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use uuid::Uuid;
 
 use crate::routing::Partitioner;
+use crate::words::boxed;
 
 /// A table that a statement uses, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +53,7 @@ pub(super) struct Table {
 impl Plane {
     /// The number of a table that a statement uses. What is to be known of it becomes due. `None` if
     /// there are too many: the statement is used without routing, and that is counted.
+    #[inline(never)]
     pub fn table(&mut self, keyspace: &str, name: &str) -> Option<TableKey> {
         let owner = self.keyspace_named(keyspace);
         let is_it =
@@ -69,7 +71,7 @@ impl Plane {
         if known.is_none() {
             let owner = owner.unwrap_or_else(|| {
                 let mut keyspace = Keyspace {
-                    name: keyspace.into(),
+                    name: boxed(keyspace),
                     kind: KeyspaceKind::Unknown,
                     is_due: false,
                     #[cfg(any(test, feature = "compact-ring"))]
@@ -84,7 +86,7 @@ impl Plane {
             let mut table = Table {
                 // There are not more keyspaces than tables.
                 keyspace: u16::try_from(owner).unwrap_or(u16::MAX),
-                name: name.into(),
+                name: boxed(name),
                 id: None,
                 is_due: false,
             };
@@ -121,6 +123,7 @@ impl Plane {
 
     /// The schema changed, as an event or an answer tells: in the whole keyspace, or only for one
     /// table of it. What is known of it is read again; tablets of what is gone are forgotten.
+    #[inline(never)]
     pub fn note_schema_change(&mut self, keyspace: &str, table: Option<&str>, is_dropped: bool) {
         let Some(owner) = self.keyspace_named(keyspace) else {
             return;

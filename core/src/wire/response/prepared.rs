@@ -98,6 +98,16 @@ impl<'a> KeyIndexes<'a> {
         })
     }
 
+    /// From what [`as_bytes`](Self::as_bytes) gave.
+    pub(crate) const fn from_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The positions as they came.
+    pub(crate) const fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The positions, in the order of the partition key.
     #[must_use]
     pub const fn iter(&self) -> KeyIndexesIter<'a> {

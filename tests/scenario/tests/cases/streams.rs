@@ -123,7 +123,7 @@ fn every_stream_id_is_an_answer_a_stray_or_a_broken_protocol() {
     let now = Instant::from_micros(0);
     for stream in i16::MIN..=i16::MAX {
         let mut connection =
-            Connection::<u8>::new(ProtocolVersion::V4, ConnectionLimits::default(), now);
+            Connection::<u8, true>::new(ProtocolVersion::V4, ConnectionLimits::default(), now);
         let head = RequestHead::new(Opcode::Query);
         let body = |_: &mut bytes::BytesMut| Ok::<(), EncodeError>(());
         let key = connection.submit(7, Instant::FAR_FUTURE, head, body);
