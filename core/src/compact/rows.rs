@@ -245,12 +245,13 @@ impl<'a> Cells<'a> {
     #[inline]
     fn next_of<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (cell, behind) = self.rest.split_at_checked(N.saturating_add(4))?;
-        let (len, bytes) = (cell.first_chunk::<4>()?, cell.last_chunk::<N>()?);
+        let (len, bytes) = cell.split_first_chunk::<4>()?;
+        let bytes = bytes.try_into().ok()?;
         if usize::try_from(i32::from_be_bytes(*len)) != Ok(N) {
             return None;
         }
         self.rest = behind;
-        Some(*bytes)
+        Some(bytes)
     }
 
     /// Why the next cell is not what was looked for. By value: what is pointed at is kept in memory

@@ -272,6 +272,10 @@ impl<'a> RowStream<'a> {
         let taken = self.piece.get(..len).unwrap_or_default();
         self.window.extend_from_slice(taken);
         self.piece.advance(len);
+        if self.piece.is_empty() {
+            // Its buffer can be read into again.
+            self.piece = Bytes::new();
+        }
     }
 
     fn handle_front(&mut self, place: Place) -> Result<(), Error> {
