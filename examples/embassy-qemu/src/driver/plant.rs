@@ -126,8 +126,10 @@ pub(super) async fn make_table(session: &Session, nodes: u8) -> Result<(), Error
     };
     let table = "CREATE TABLE IF NOT EXISTS plant.readings (sensor int, at bigint, \
                  celsius double, PRIMARY KEY (sensor, at))";
-    session.query(keyspace, ()).await?;
-    session.query(table, ()).await?;
+    for text in [keyspace, table] {
+        let options = StatementOptions::new();
+        session.query_unprepared(text, &options).await?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! `mode=readings`: readings written and read back with prepared statements, which the size card
 //! counts; with what one request takes, warm.
 
-use embassy_time::Instant;
 use messina_core::compact::Session;
 use messina_core::drive::Transport;
 
@@ -17,12 +16,11 @@ const WARM_UP_MAX: u32 = 200;
 
 /// Runs the scenario.
 pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
-    let (begin, busy) = (Instant::now(), busy_ticks());
+    let busy = busy_ticks();
     plant
         .run(
             |_| (),
             async |session| {
-                println!("ready_us {}", begin.elapsed().as_micros());
                 println!("ready_busy_ticks {}", busy_ticks().wrapping_sub(busy));
                 work(session, plant.board.parameters).await
             },
@@ -37,28 +35,53 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
     for text in OTHERS {
         session.prepare(text).await?;
     }
-    for number in 0..count.min(WARM_UP_MAX) {
-        readings.write(session, number).await?;
-        readings.check(session, number).await?;
+    for part in PARTS {
+        let calls = heap::usage().calls;
+        let count = if part.name == WARM_UP {
+            count.min(WARM_UP_MAX)
+        } else {
+            count
+        };
+        for number in 0..count {
+            if part.writes {
+                readings.write(session, number).await?;
+            }
+            if part.reads {
+                readings.check(session, number).await?;
+            }
+        }
+        println!("{}_heap_calls {}", part.name, heap::usage().calls - calls);
     }
-
-    let (calls, warm) = (heap::usage().calls, Instant::now());
-    for number in 0..count {
-        readings.write(session, number).await?;
-    }
-    let per_request = u64::from(count).max(1);
-    println!("write_us {}", warm.elapsed().as_micros() / per_request);
-    println!("write_heap_calls {}", heap::usage().calls - calls);
-
-    let (calls, warm) = (heap::usage().calls, Instant::now());
-    for number in 0..count {
-        readings.check(session, number).await?;
-    }
-    println!("read_us {}", warm.elapsed().as_micros() / per_request);
-    println!("read_heap_calls {}", heap::usage().calls - calls);
     println!("rows {count}");
     Ok(())
 }
+
+/// A part of the run. They go through one loop, so that a write and a read stand once in the image.
+struct Part {
+    name: &'static str,
+    writes: bool,
+    reads: bool,
+}
+
+const WARM_UP: &str = "warm_up";
+
+const PARTS: [Part; 3] = [
+    Part {
+        name: WARM_UP,
+        writes: true,
+        reads: true,
+    },
+    Part {
+        name: "write",
+        writes: true,
+        reads: false,
+    },
+    Part {
+        name: "read",
+        writes: false,
+        reads: true,
+    },
+];
 
 /// What else a plant would ask, so that eight statements are held.
 const OTHERS: [&str; 6] = [
