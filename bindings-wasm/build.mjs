@@ -49,7 +49,7 @@ const options = (/** @type {string} */ host, /** @type {string} */ wasm) => ({
   target: "es2022",
   platform: /** @type {const} */ (host === "node" ? "node" : "neutral"),
   alias: { "#host": at(`js/hosts/${host}.ts`), "#wasm": wasm },
-  define: { WASM_FILE: JSON.stringify(wasm), HAS_TUNNEL: `${!wasm.endsWith("-lite.wasm")}` },
+  define: { WASM_FILE: JSON.stringify(wasm), IS_WHOLE: `${!wasm.endsWith("-lite.wasm")}` },
   // What a platform has itself.
   external: ["*.wasm", "node:*", "cloudflare:*", "bun", "bun:*"],
   logLevel: /** @type {const} */ ("warning"),

@@ -31,7 +31,10 @@ export async function putParts(
 ): Promise<void> {
   // All at once: what is not prepared yet goes out together.
   const ready = await Promise.all(parts.map(async (part) => {
-    const [what, values] = part instanceof Query ? [part.text, part.values] : typeof part === "string" ? [part] : part;
+    const [what, values] = part instanceof Query ? [part.text, part.values] : Array.isArray(part) ? part : [part];
+    if (typeof what !== "string" && !(what instanceof Statement)) {
+      throw new CqlError("usage", "a part of a batch is a statement, or a list of a statement and its values");
+    }
     const isPlain = typeof what === "string" && (values === undefined || (Array.isArray(values) && values.length === 0));
     return { what: typeof what === "string" && !isPlain ? await prepare(what) : what, values };
   }));

@@ -147,7 +147,7 @@ const KEPT_MAX = 64 << 10;
 
 /** Bytes with a view on them: the cells of a page. */
 export class Cells {
-  readonly view: DataView;
+  declare readonly view: DataView;
 
   constructor(readonly bytes: Uint8Array) {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

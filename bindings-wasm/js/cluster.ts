@@ -52,7 +52,7 @@ export interface Tablet {
 
 /** Reads it; undefined without a session. */
 export function readCluster(reader: Reader): Cluster | undefined {
-  if (reader.isAtEnd) return undefined;
+  if (!IS_WHOLE || reader.isAtEnd) return undefined;
   const [reached, missed, connects, prepared] = [reader.number(), reader.number(), reader.number(), reader.word()];
   const nodes = reader.list(() => ({
     node: reader.word(),

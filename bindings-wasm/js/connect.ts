@@ -56,7 +56,7 @@ export interface ConnectOptions {
 }
 
 /** Connects: resolves when a node has answered and requests can be made. */
-export async function connectBy(host: Host, options: ConnectOptions, types = new Types(options.values)): Promise<Database> {
+export async function connectBy(host: Host, options = {} as ConnectOptions, types = new Types(options.values)): Promise<Database> {
   const { signal, values, sockets, wasm, contactPoints, relay, token, tls, WebSocket, ...rest } = options;
   const named = settings({
     contactPoints: [contactPoints].flat().join(","),
@@ -85,12 +85,9 @@ function settings(given: Record<string, unknown>): Record<string, string | Uint8
 
 function relayOf(relay: ConnectOptions["relay"]): SocketOptions["relay"] {
   if (relay === undefined) return undefined;
-  const protocol = HAS_TUNNEL ? "mux" : "cql";
+  const protocol = IS_WHOLE ? "mux" : "cql";
   return typeof relay === "string" ? { url: relay, protocol } : { protocol, ...relay };
 }
-
-/** Whether the module holds the tunnel; the build says so. */
-declare const HAS_TUNNEL: boolean;
 
 function socketOptions({ relay, token, tls, WebSocket }: ConnectOptions): SocketOptions {
   const given = { relay: relayOf(relay), token, tls, WebSocket };

@@ -26,6 +26,9 @@ export class Database implements AsyncDisposable {
   /** By their text; the one that was used last stands last. */
   readonly #prepared = new Map<string, Promise<Statement<any, any>>>();
   #closing: Promise<void> | undefined;
+  /** Requests whose statements are being prepared; the end waits until they have begun. */
+  #preparing = 0;
+  #allBegun = () => {};
   /** Tells the module of statements that nobody holds any more. */
   readonly #dropped: FinalizationRegistry<number>;
 
@@ -54,10 +57,10 @@ export class Database implements AsyncDisposable {
   /** Runs a text. With values it is prepared first, and kept prepared while it is used. */
   async execute<Row = AnyRow>(text: string, values?: Values, options: RunOptions = NO_OPTIONS): Promise<Result<Row>> {
     if (typeof text !== "string") throw new CqlError("usage", `a statement is a string, not ${typeof text}`);
-    if (values !== undefined && (!Array.isArray(values) || values.length > 0)) {
-      return (await this.#keptPrepared(text, options)).run(values, options);
-    }
     const { numbers, state } = numbersOf(options);
+    if (values !== undefined && (!Array.isArray(values) || values.length > 0)) {
+      return this.#begin(() => this.#keptPrepared(text, options), (statement) => statement.run(values, options));
+    }
     const write = (writer: Writer) => {
       putOptions(writer, options, state);
       writer.text(text);
@@ -87,11 +90,10 @@ export class Database implements AsyncDisposable {
     const type = batchType(options);
     const writer = new Writer();
     putOptions(writer, options, undefined);
-    await putParts(writer, parts, (text) => this.#keptPrepared(text, options));
-    return this.#shell.request<Result>(
+    return this.#begin(() => putParts(writer, parts, (text) => this.#keptPrepared(text, options)), () => this.#shell.request<Result>(
       (module) => module.callWith("batch", (input) => input.bytes(writer.written), type, ...numbers),
       { signal: options.signal },
-    );
+    ));
   }
 
   /** What a later `connect` may begin with, to be kept where it outlives this one; empty if it would be longer. */
@@ -117,16 +119,31 @@ export class Database implements AsyncDisposable {
 
   async #close(options: RequestOptions): Promise<void> {
     if (this.#shell.isOver) return;
-    const closed = new CqlError("usage", "the database is closed");
     try {
-      await this.#shell.request<undefined>((module) => module.call("close"), options);
+      await this.#shell.wait(this.#finish(), options);
     } finally {
-      this.#shell.end(closed);
+      this.#shell.end(closed());
     }
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#preparing > 0) await new Promise<void>((begun) => { this.#allBegun = begun; });
+    await this.#shell.request<undefined>((module) => module.call("close"));
   }
 
   [asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Makes a request once what it needs is there. */
+  async #begin<Needed, T>(need: () => Promise<Needed>, request: (needed: Needed) => Promise<T>): Promise<T> {
+    if (this.#closing) throw closed();
+    this.#preparing++;
+    try {
+      return request(await need());
+    } finally {
+      if (--this.#preparing === 0) this.#allBegun();
+    }
   }
 
   #keptPrepared(text: string, { signal, timeout }: RequestOptions): Promise<Statement<any, any>> {
@@ -141,3 +158,5 @@ export class Database implements AsyncDisposable {
     return this.#shell.wait(statement, { signal, timeout });
   }
 }
+
+const closed = () => new CqlError("usage", "the database is closed");

@@ -23,23 +23,23 @@ export type CqlErrorDetails = Readonly<Record<string, string | number | boolean>
 /** What went wrong. */
 export class CqlError extends Error {
   static override readonly name: string = "CqlError";
-  override readonly name: string;
+  declare readonly name: string;
   /** Who is at fault. */
-  readonly kind: CqlErrorKind;
+  declare readonly kind: CqlErrorKind;
   /** The server's number; 0 if the error is not the server's. */
-  readonly code: number;
+  declare readonly code: number;
   /** The node that was asked last, if one was. */
-  readonly host: string | undefined;
+  declare readonly host: string | undefined;
   /** The shard of that node. */
-  readonly shard: number | undefined;
+  declare readonly shard: number | undefined;
   /** How often the request was sent. */
-  readonly attempts: number;
+  declare readonly attempts: number;
   /** Whether a write may have taken effect in spite of the error. */
-  readonly applied: boolean;
+  declare readonly applied: boolean;
   /** Whether the same request may go well at another time, and cannot have taken effect yet. */
-  readonly retryable: boolean;
+  declare readonly retryable: boolean;
   /** What the server told beside the text, as `received`, `required`, `writeType`. */
-  readonly details: CqlErrorDetails;
+  declare readonly details: CqlErrorDetails;
 
   constructor(kind: CqlErrorKind, message: string, facts: CqlErrorFacts = {}) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });

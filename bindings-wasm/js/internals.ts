@@ -6,7 +6,7 @@ export { putValues } from "./statement.js";
 export { Cells, Writer } from "./bytes.js";
 export { Result as PageResult } from "./result.js";
 export { Module } from "./module.js";
-export { pagingBytes, pagingText } from "./options.js";
+export { pagingBytes, urlText } from "./options.js";
 export { pages } from "./pages.js";
 export { Shell } from "./shell.js";
 export * from "./values/codec.js";

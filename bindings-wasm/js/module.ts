@@ -23,8 +23,6 @@ export interface Column {
 /** What was prepared. */
 export interface PreparedOutput {
   readonly number: number;
-  readonly isConditional: boolean;
-  readonly isTokenAware: boolean;
   readonly markers: readonly Column[];
 }
 
@@ -79,7 +77,7 @@ const NONE = 0xffff_ffff;
 
 /** Reads words and byte strings of the module, as long as its memory stays as it is. */
 export class Reader {
-  readonly cells: Cells;
+  declare readonly cells: Cells;
   at = 0;
 
   constructor(cells: Cells) {
@@ -308,8 +306,8 @@ export class Module {
         return;
       case 5: return settler.did(number, undefined);
       case 6: {
-        const [statement, bits, markers] = [reader.word(), reader.word(), reader.columns()];
-        return settler.did(number, { number: statement, isConditional: (bits & 1) !== 0, isTokenAware: (bits & 2) !== 0, markers });
+        const [statement, , markers] = [reader.word(), reader.word(), reader.columns()];
+        return settler.did(number, { number: statement, markers });
       }
       case 7: return settler.ran(number, this.#readResult(reader, isWhole));
       case 8: return settler.failed(number, this.#readError(reader));

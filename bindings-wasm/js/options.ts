@@ -16,12 +16,12 @@ const SERIAL_LEVELS = ["SERIAL", "LOCAL_SERIAL"] as const;
 export interface RequestOptions {
   /** Gives the request up. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the request with all its attempts. */
+  /** Milliseconds for the request with all its attempts, above 0. */
   readonly timeout?: number | undefined;
 }
 
 export interface RunOptions extends RequestOptions {
-  /** Rows of a page. */
+  /** Rows of a page; `Infinity` for all in one. */
   readonly pageSize?: number | undefined;
   /** Where an earlier page ended: its `pagingState`. */
   readonly pagingState?: string | undefined;
@@ -42,14 +42,14 @@ export interface PageOptions {
   readonly prefetch?: number;
 }
 
-/** Where a page ended, as text that can be handed to a user and back. */
-export function pagingText(state: Uint8Array): string {
+/** Bytes as text for URLs and headers; a paging state, so that it can be handed to a user and back. */
+export function urlText(bytes: Uint8Array): string {
   let binary = "";
-  for (const byte of state) binary += String.fromCharCode(byte);
+  for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The bytes of such a text. */
+/** The bytes of a paging state. */
 export function pagingBytes(text: unknown): Uint8Array {
   try {
     if (typeof text !== "string") throw new TypeError("not a string");
@@ -68,11 +68,18 @@ const NO_NUMBERS = { numbers: [0, 0, 0, 0], state: undefined };
 /** Options as the parameters of the module's exports, in their order, and the bytes of the paging state. */
 export function numbersOf(options: RunOptions): { numbers: readonly number[]; state: Uint8Array | undefined } {
   if (options === NO_OPTIONS) return NO_NUMBERS;
-  const { timeout = 0, pageSize = 0, pagingState, timestamp, consistency, serialConsistency } = options;
+  const { timeout, pageSize, pagingState, timestamp, consistency, serialConsistency } = options;
   const flags = (options.idempotent ? 1 : 0) | (timestamp === undefined ? 0 : 2) | (options.traced ? 4 : 0)
     | (levelOf(LEVELS, consistency) << 8) | (levelOf(SERIAL_LEVELS, serialConsistency) << 16);
   const state = pagingState === undefined ? undefined : pagingBytes(pagingState);
-  return { numbers: [timeout, pageSize, flags, state?.length ?? 0], state };
+  return { numbers: [limitOf("timeout", timeout), limitOf("pageSize", pageSize), flags, state?.length ?? 0], state };
+}
+
+/** A limit as the module takes it: 0 for none of its own. */
+function limitOf(name: string, limit: number | undefined): number {
+  if (limit === undefined) return 0;
+  if (typeof limit !== "number" || !(limit > 0)) throw new CqlError("usage", `${name} is a number above 0, not ${limit}`);
+  return Math.min(Math.ceil(limit), 2 ** 32 - 1);
 }
 
 /** Writes the options that are no numbers. */

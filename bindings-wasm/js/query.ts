@@ -15,9 +15,9 @@ export class Query<Row = AnyRow> implements PromiseLike<Result<Row>>, AsyncItera
   readonly #options: RunOptions & PageOptions;
   #running: Promise<Result<Row>> | undefined;
   /** The statement, with a `?` for each value. */
-  readonly text: string;
+  declare readonly text: string;
   /** The values, in order. */
-  readonly values: readonly unknown[];
+  declare readonly values: readonly unknown[];
 
   /** @internal */
   constructor(run: Run, text: string, values: readonly unknown[], options: RunOptions & PageOptions = {}) {

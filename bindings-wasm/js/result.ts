@@ -2,7 +2,7 @@
 
 import { CqlError } from "./error.js";
 import type { Column, ResultOutput } from "./module.js";
-import { pagingText } from "./options.js";
+import { urlText } from "./options.js";
 import { valueOf } from "./values/collections.js";
 import { Malformed, type TypedColumn } from "./values/codec.js";
 import { uuidText } from "./values/texts.js";
@@ -41,7 +41,7 @@ export class Result<Row = AnyRow> implements Iterable<Row> {
   /** Where the next page begins, as text that may be handed to a user; undefined if this was the last one. */
   get pagingState(): string | undefined {
     const state = this.#rows.pagingState;
-    return state && pagingText(state);
+    return state && urlText(state);
   }
 
   /** The first row; null if there is none. */

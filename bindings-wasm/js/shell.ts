@@ -235,7 +235,7 @@ export class Shell implements Settler {
       data: (bytes) => this.#heard(link, socket, (module) => module.feed(link, bytes), this.#pendingCount > ALONE_MAX ? this.#later : undefined),
       closed: () => this.#heard(link, socket, (module) => module.call("link_closed", link)),
       failed: (reason, detail) => this.#heard(link, socket, (module) => {
-        if (detail) this.#lastFailure = detail;
+        if (detail) this.#lastFailure = detail.trim();
         module.linkFailed(link, reason);
       }),
     }, wish);
@@ -285,10 +285,28 @@ function limit({ signal, timeout }: RequestOptions, applied: boolean, giveUp: (e
     () => end(new CqlError("timeout", `no answer within ${timeout} ms`, { applied })),
     Math.min(timeout, TIMEOUT_MAX),
   );
-  signal?.addEventListener("abort", abort, { once: true });
+  const unheard = signal && heard(signal, abort);
   function unlisten() {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
+    unheard?.();
   }
   return unlisten;
+}
+
+/** What is called when a signal comes. */
+const awaited = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** The one listener of all signals: of many at one signal platforms warn, and become slow. */
+const callAll = ({ target }: Event) => awaited.get(target as AbortSignal)?.forEach((call) => call());
+
+/** Has a function called when the signal comes; the function that is returned ends that. */
+function heard(signal: AbortSignal, call: () => void): () => void {
+  const calls = awaited.get(signal) ?? new Set();
+  awaited.set(signal, calls.add(call));
+  // What listens already is not added again.
+  signal.addEventListener("abort", callAll);
+  return () => {
+    calls.delete(call);
+    if (calls.size === 0) signal.removeEventListener("abort", callAll);
+  };
 }

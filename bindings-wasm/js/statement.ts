@@ -20,7 +20,7 @@ export type Values = readonly unknown[] | { readonly [name: string]: unknown };
 export class Statement<Params = Values, Row = AnyRow> {
   static readonly name: string = "Statement";
   /** The bind markers. */
-  readonly markers: readonly Column[];
+  declare readonly markers: readonly Column[];
   readonly #number: number;
   readonly #codecs: readonly Codec[];
   readonly #shell: Shell;
@@ -75,8 +75,9 @@ export class Statement<Params = Values, Row = AnyRow> {
 /** Values in the order of the markers. */
 function inOrder(markers: readonly Column[], values: unknown): readonly unknown[] {
   if (Array.isArray(values)) return values;
-  if (typeof values !== "object" || values === null) {
-    throw new CqlError("usage", `values are an array or an object of names, not ${typeof values}`);
+  // A Map or a Set would be an object without names, and nothing would be written.
+  if (typeof values !== "object" || values === null || Symbol.iterator in values) {
+    throw new CqlError("usage", `values are an array or an object of names, not ${values?.constructor.name ?? typeof values}`);
   }
   for (const name of Object.keys(values)) {
     if (!markers.some((marker) => marker.name === name)) {

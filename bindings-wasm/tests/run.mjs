@@ -257,6 +257,7 @@ test("errors say who is at fault", long, async () => {
   await db.close();
   await rejects(insert.run([1, null]), { kind: "usage" });
   await rejects(connect({ contactPoints: "a b" }), { kind: "config" });
+  await rejects(connect(), { kind: "config", message: /contact point/ });
   await rejects(open({ keyspce: "shop" }), { kind: "config", message: /keyspce/ });
 });
 

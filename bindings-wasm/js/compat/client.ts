@@ -245,7 +245,7 @@ function connectOptions(given: ClientOptions): ConnectOptions {
   const options = {
     contactPoints: given.contactPoints.map((point) => (port === undefined || /:\d+$/.test(point) ? point : `${point}:${port}`)),
     localDataCenter: given.localDataCenter, keyspace: given.keyspace, user, password, tls, applicationName: given.applicationName,
-    connectTimeout: given.socketOptions?.connectTimeout, requestTimeout: given.socketOptions?.readTimeout,
+    connectTimeout: given.socketOptions?.connectTimeout, requestTimeout: given.socketOptions?.readTimeout || undefined,
     // As cassandra-driver does it: the whole cluster.
     routing: "full",
     ...given.messina,
@@ -256,16 +256,20 @@ function connectOptions(given: ClientOptions): ConnectOptions {
 function runOptions(asked: QueryOptions): RunOptions {
   const { timestamp } = asked;
   return {
-    consistency: asked.consistency === undefined ? undefined : LEVELS[asked.consistency],
-    serialConsistency: asked.serialConsistency === undefined ? undefined : (LEVELS[asked.serialConsistency] as "SERIAL" | "LOCAL_SERIAL"),
-    pageSize: asked.fetchSize,
+    consistency: levelOf(asked.consistency),
+    serialConsistency: levelOf(asked.serialConsistency) as "SERIAL" | "LOCAL_SERIAL" | undefined,
+    // 0 means that there is no limit, or none of its own.
+    pageSize: asked.fetchSize || undefined,
     pagingState: pagingOf(asked.pageState),
     idempotent: asked.isIdempotent,
     timestamp: timestamp === undefined || timestamp === null ? undefined : timestamp instanceof Long ? timestamp.toBigInt() : BigInt(timestamp),
-    timeout: asked.readTimeout,
+    timeout: asked.readTimeout || undefined,
     traced: asked.traceQuery,
   };
 }
+
+/** The level of a number; what is no such number is left as it is, to be refused. */
+const levelOf = (level: number | undefined) => (level === undefined ? undefined : LEVELS[level] ?? (level as never));
 
 /** Arguments without the callback at their end, and that callback. */
 function split(rest: any[]): [any[], Callback<any> | undefined] {

@@ -1,6 +1,6 @@
 // Results in the shape of cassandra-driver.
 
-import { pagingBytes, pagingText } from "../options.js";
+import { pagingBytes, urlText } from "../options.js";
 import type { Result } from "../result.js";
 import type { Row } from "./codecs.js";
 import { dataTypes } from "./types.js";
@@ -84,6 +84,6 @@ function hexOf(bytes: Uint8Array): string {
 /** This package's paging state of one of cassandra-driver, which are hexadecimal digits or bytes. */
 export function pagingOf(state: string | Uint8Array | null | undefined): string | undefined {
   if (state === null || state === undefined) return undefined;
-  if (typeof state !== "string") return pagingText(state);
-  return pagingText(Uint8Array.from(state.match(/../g) ?? [], (digits) => parseInt(digits, 16)));
+  if (typeof state !== "string") return urlText(state);
+  return urlText(Uint8Array.from(state.match(/../g) ?? [], (digits) => parseInt(digits, 16)));
 }

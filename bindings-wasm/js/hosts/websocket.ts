@@ -4,6 +4,7 @@
 // is a fault of the peer. What the browser queues is bounded: `sent` waits until the queue is short.
 
 import { CqlError } from "../error.js";
+import { urlText } from "../options.js";
 import type { FailureReason, ShardWish, SocketOptions, Sockets, WebSocketClass } from "./host.js";
 
 /** Bytes that may wait in the host's queue before a send counts as not yet taken. */
@@ -61,7 +62,7 @@ class Stream {
     try {
       const text = typeof token === "function" ? await token() : token;
       if (this.#isOver) return;
-      const protocols = text === undefined ? [protocol] : [protocol, `token.${base64Url(text)}`];
+      const protocols = text === undefined ? [protocol] : [protocol, `token.${urlText(new TextEncoder().encode(text))}`];
       const socket = new this.Class(this.url, protocols);
       this.#socket = socket;
       socket.binaryType = "arraybuffer";
@@ -185,18 +186,11 @@ function isArrayBuffer(data: unknown): data is ArrayBuffer {
 function withTarget(relay: string, host: string, port: number, wish?: ShardWish) {
   const url = new URL(relay);
   url.searchParams.set("target", host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`);
-  if (wish?.shard !== undefined) {
+  if (IS_WHOLE && wish?.shard !== undefined) {
     url.searchParams.set("shard", `${wish.shard}`);
     url.searchParams.set("of", `${wish.of}`);
   }
   return url.href;
-}
-
-/** In the alphabet that the list of sub-protocols allows. */
-function base64Url(text: string) {
-  const bytes = new TextEncoder().encode(text);
-  const base64 = btoa(String.fromCharCode(...bytes));
-  return base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 function textOf(error: unknown) {

@@ -29,11 +29,15 @@ function decode(bytes: Uint8Array, at: number, end: number): string {
   }
 }
 
+/** Half a character, which UTF-8 cannot hold: it would be replaced. */
+const HALF = /\p{Surrogate}/u;
+
 export const text: Codec = {
   type: "text",
   hasEmpty: true,
   put(writer, value) {
     if (typeof value !== "string") misfit(value, "text takes strings");
+    if (HALF.test(value)) misfit(value, "text takes strings of whole characters");
     writer.text(value);
   },
   get: textAt,

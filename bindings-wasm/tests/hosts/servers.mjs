@@ -9,6 +9,8 @@ import { intercept } from "./intercept.mjs";
 import { pipe } from "./pipe.mjs";
 
 export const LOGIN = { user: "alice", password: "secret" };
+/** Nobody listens there. A port that was free a moment ago may be another's by now. */
+const CLOSED = "127.0.0.1:1";
 const TOKEN = "a token of the tests / with + signs";
 
 /** @typedef {import("node:http").ServerResponse} Response */
@@ -30,8 +32,6 @@ export async function servers(files, other) {
   const piped = await pipe();
   const between = await intercept(main.contact[0]);
   const mute = await silent();
-  const closed = await silent();
-  closed.stop();
   let relay = await startRelay(0);
   const relayPort = new URL(relay.url).port;
 
@@ -76,7 +76,7 @@ export async function servers(files, other) {
       pipe: piped.url,
       intercepted: between.contact,
       silent: mute.contact,
-      closed: closed.contact,
+      closed: CLOSED,
       control: `http://127.0.0.1:${port}`,
     },
     async stop() {
@@ -110,7 +110,7 @@ async function silent() {
 
 /** @param {number} port */
 async function startRelay(port) {
-  const { ready, stop } = await start("relay", "--listen", `127.0.0.1:${port}`, "--allow", "127.0.0.0/8:1024-65535",
+  const { ready, stop } = await start("relay", "--listen", `127.0.0.1:${port}`, "--allow", "127.0.0.0/8:1024-65535", "--allow", CLOSED,
     "--log", "warn", "--metrics", "127.0.0.1:0", "--token", TOKEN);
   return { url: ready.url, metrics: `http://${ready.metrics}/metrics`, stop };
 }

@@ -46,6 +46,71 @@ export const failures = ({ config, open, sim, tell }: Place): Test[] => [
     },
   },
   {
+    name: "one signal for many requests is listened to once, and no longer than they run",
+    async run() {
+      const db = await open();
+      const controller = new AbortController();
+      const { signal } = controller;
+      const listeners = new Set();
+      let most = 0;
+      const { addEventListener, removeEventListener } = signal;
+      signal.addEventListener = (...told: any) => {
+        listeners.add(told[1]);
+        most = Math.max(most, listeners.size);
+        addEventListener.apply(signal, told);
+      };
+      signal.removeEventListener = (...told: any) => {
+        listeners.delete(told[1]);
+        removeEventListener.apply(signal, told);
+      };
+      const ask = () => db.execute("SELECT key FROM system.local WHERE key = ?", ["local"], { signal });
+      await Promise.all(Array.from({ length: 30 }, ask));
+      equal([listeners.size, most], [0, 1]);
+      const given = Promise.allSettled(Array.from({ length: 30 }, ask));
+      controller.abort();
+      equal((await given).map((told) => told.status === "rejected" && told.reason.kind), Array(30).fill("aborted"));
+      await db.close();
+    },
+  },
+  {
+    name: "closing lets requests finish whose statements are still being prepared",
+    async run() {
+      const db = await open();
+      const asked = db.query`SELECT key FROM system.local WHERE key = ${"local"}`.run();
+      const closed = db.close();
+      await rejects(db.execute("SELECT key FROM system.local WHERE key = ?", ["local"]), { kind: "usage", message: "the database is closed" });
+      equal((await asked).length, 1);
+      await closed;
+    },
+  },
+  {
+    name: "what is no part of a batch, and what holds values without names, is refused",
+    async run() {
+      const db = await open();
+      const ran = await db.query`SELECT key FROM system.local WHERE key = ${"local"}`;
+      for (const part of [ran, null, 5, [], [null, []]]) await rejects(db.batch([part as never]), { kind: "usage", message: /^a part of a batch/ });
+      for (const values of [new Map([["key", "local"]]), new Set(["local"]), "local"]) {
+        await rejects(db.execute("SELECT key FROM system.local WHERE key = ?", values as never), { kind: "usage", message: /^values are/ });
+      }
+      await db.close();
+    },
+  },
+  {
+    name: "limits that are no numbers above zero are refused, whether the statement is prepared or not",
+    async run() {
+      const db = await open();
+      for (const limit of [0, -1, NaN, "5" as never]) {
+        for (const values of [[], ["local"]]) {
+          const text = `SELECT key FROM system.local${values.length ? " WHERE key = ?" : ""}`;
+          await rejects(db.execute(text, values, { timeout: limit }), { kind: "usage", message: /^timeout is / });
+          await rejects(db.execute(text, values, { pageSize: limit }), { kind: "usage", message: /^pageSize is / });
+          equal((await db.execute(text, values, { timeout: Infinity, pageSize: 1 })).length, 1);
+        }
+      }
+      await db.close();
+    },
+  },
+  {
     name: "a request that is not answered ends at its timeout, and the connection goes on",
     async run() {
       const db = await open({ contactPoints: config.intercepted });

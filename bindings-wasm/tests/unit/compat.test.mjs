@@ -145,6 +145,16 @@ test("bigints and Maps and Sets where they are asked for", long, async () => {
   assert.deepEqual(told[1], told[0]);
 });
 
+test("limits of 0 are none, and no consistency is made up", long, async () => {
+  const client = open(compat, { socketOptions: { readTimeout: 0 } });
+  const all = "SELECT key FROM system.local";
+  assert.equal((await client.execute(all, [], { readTimeout: 0, fetchSize: 0 })).rowLength, 1);
+  for (const consistency of [77, "quorum"]) {
+    await assert.rejects(client.execute(all, [], { consistency }), { name: "ArgumentError", message: /^no consistency/ });
+  }
+  await client.shutdown();
+});
+
 test("what cannot be reached is a NoHostAvailableError in both", long, async () => {
   for (const driver of [cassandra, compat]) {
     const client = new driver.Client({ contactPoints: ["127.0.0.1:1"], localDataCenter: "dc1" });

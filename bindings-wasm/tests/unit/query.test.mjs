@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
-import { CqlError, Database, Query, pages, pagingBytes, pagingText } from "../../dist/internals.js";
+import { CqlError, Database, Query, pages, pagingBytes, urlText } from "../../dist/internals.js";
 
 const database = new Database({ tell() {} }, undefined);
 
@@ -79,7 +79,7 @@ test("the error of a page comes when that page is wanted", async () => {
 
 test("paging states are text that survives a URL", () => {
   for (const bytes of [[], [0], [255, 254, 253], [62, 63, 64, 65], Array.from({ length: 256 }, (_, i) => i)]) {
-    const text = pagingText(Uint8Array.from(bytes));
+    const text = urlText(Uint8Array.from(bytes));
     assert.match(text, /^[\w-]*$/);
     assert.deepEqual([...pagingBytes(text)], bytes);
   }

@@ -149,6 +149,8 @@ test("what does not fit is refused with marker, type and place", () => {
   refused("float", "1", /float takes numbers/);
   refused("boolean", 1, /boolean takes/);
   refused("text", 5, /text takes strings, not number 5/);
+  refused("text", "half \ud83e", /text takes strings of whole characters, not /);
+  refused("set<text>", ["\udd80"], /whole characters/);
   refused("ascii", "ä", /ascii/);
   refused("blob", [1], /blob takes/);
   refused("blob", "00", /blob takes/);
