@@ -52,7 +52,7 @@ impl fmt::Debug for Instant {
 
 /// Whole microseconds of a duration, saturating. Wide multiplication is long on small targets.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
-const fn micros(duration: Duration) -> u64 {
+pub(crate) const fn micros(duration: Duration) -> u64 {
     duration
         .as_secs()
         .saturating_mul(1_000_000)

@@ -81,12 +81,13 @@ impl Machine {
         let Some(link) = control.and_then(|at| self.links.get_mut(at)) else {
             return has_changed;
         };
-        let give_up_at = self.now.saturating_add(self.config.timeouts.control);
+        let (now, timeout) = (self.now, self.config.timeouts.control);
+        let give_up_at = || now.saturating_add(timeout);
         match self.control.stage {
             Stage::ToRegister => {
                 let register = Register { events: &EVENTS };
                 let head = RequestHead::new(Opcode::Register);
-                let submitted = link.submit(CONTROL, give_up_at, head, &mut |agreed, sink| {
+                let submitted = link.submit(CONTROL, give_up_at(), head, &mut |agreed, sink| {
                     register.put(agreed.version, sink)
                 });
                 if let Ok(key) = submitted {
@@ -103,10 +104,11 @@ impl Machine {
                     let mut question = None;
                     let head = RequestHead::new(Opcode::Query);
                     let plane = &mut self.plane;
-                    let submitted = link.submit(CONTROL, give_up_at, head, &mut |agreed, sink| {
-                        question = plane.put_question(agreed, sink);
-                        Ok(())
-                    });
+                    let submitted =
+                        link.submit(CONTROL, give_up_at(), head, &mut |agreed, sink| {
+                            question = plane.put_question(agreed, sink);
+                            Ok(())
+                        });
                     self.control.is_blocked = submitted.is_err();
                     if let (Ok(key), Some(question)) = (submitted, question) {
                         self.control.stage = Stage::Asked(key, question);

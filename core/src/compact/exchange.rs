@@ -68,10 +68,10 @@ impl Machine {
 
     #[inline(never)]
     fn ask_for_keyspaces(&mut self) {
-        let give_up_at = self.now.saturating_add(self.config.timeouts.control);
-        let name = self.config.keyspace.as_deref().unwrap_or_default();
         for link in &mut self.links {
             if link.keyspace == Keyspace::ToAsk && link.connection.is_some() {
+                let give_up_at = self.now.saturating_add(self.config.timeouts.control);
+                let name = self.config.keyspace.as_deref().unwrap_or_default();
                 let text = joined(&["USE \"", name, "\""]);
                 if let Some(key) = link.ask(KEYSPACE, &text, give_up_at) {
                     link.keyspace = Keyspace::Asked(key);
@@ -100,6 +100,29 @@ impl Machine {
                 self.queue_due = self.queue_due.min(deadline);
                 self.queue.push_back(number);
             }
+        }
+    }
+
+    /// Submits a request that has just begun, if none waits before it, so that nothing is to be run
+    /// for it; tells its deadline then.
+    pub(super) fn submit_at_once(&mut self, number: u32) -> Option<Instant> {
+        if self.queue.len() != 1 || self.queue.front() != Some(&number) {
+            return None;
+        }
+        let submitted = self.try_submit(number);
+        if !matches!(submitted, Submitted::Full) {
+            self.queue.clear();
+        }
+        match submitted {
+            Submitted::Yes => match self.requests.get(number) {
+                Some(Some(request)) => Some(request.deadline),
+                _ => None,
+            },
+            Submitted::Never(error) => {
+                self.refused.push((number, error));
+                None
+            }
+            Submitted::Gone | Submitted::Full => None,
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct State {
     /// Who runs the machine, and whether it has something to do.
     pub(super) runner: Option<Waker>,
     pub(super) is_stirred: bool,
+    /// The earliest deadline of what was submitted since the machine was run, and to be written.
+    pub(super) due: Option<Instant>,
     /// When an orderly end is given up.
     pub(super) close_by: Instant,
     /// The runner has ended, and how.
@@ -170,6 +172,7 @@ impl Hub {
                 desk,
                 runner: None,
                 is_stirred: true,
+                due: None,
                 close_by: Instant::FAR_FUTURE,
                 over: None,
             }),
@@ -183,10 +186,15 @@ impl Hub {
 
     /// Does something that the runner has to look at.
     pub(super) fn stir<R>(&self, action: impl FnOnce(&mut State) -> R) -> Option<R> {
-        let (result, waker) = self.with(|state| {
+        self.rouse(|state| {
             state.is_stirred = true;
-            (action(state), state.runner.take())
-        })?;
+            action(state)
+        })
+    }
+
+    /// The same for what tells by itself whether the machine is to be run.
+    fn rouse<R>(&self, action: impl FnOnce(&mut State) -> R) -> Option<R> {
+        let (result, waker) = self.with(|state| (action(state), state.runner.take()))?;
         if let Some(waker) = waker {
             assert_unlocked();
             waker.wake();
@@ -202,7 +210,7 @@ impl Hub {
         begin: &mut dyn FnMut(&mut State) -> u32,
     ) -> Result<u32, Error> {
         let (now, wall) = (self.clock.now(), self.clock.wall_clock());
-        let ticket = self.stir(|state| {
+        let ticket = self.rouse(|state| {
             match &state.over {
                 None => {}
                 Some(Err(error)) => return Err(error.clone()),
@@ -210,6 +218,13 @@ impl Hub {
             }
             state.machine.set_time(now, wall);
             let request = begin(state);
+            match state.machine.submit_at_once(request) {
+                Some(deadline) => {
+                    let due = state.due.get_or_insert(deadline);
+                    *due = deadline.min(*due);
+                }
+                None => state.is_stirred = true,
+            }
             state.desk.seat(request, is_streamed)
         });
         ticket.unwrap_or_else(|| Err(session_closed()))

@@ -129,14 +129,6 @@ impl Machine {
         if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
             return None;
         }
-        member.address()?;
-        let trouble = self.pools.of(member.host_id());
-        if let Some(trouble) = trouble
-            && self.now < trouble.until
-        {
-            self.pools.next_at = self.pools.next_at.min(trouble.until);
-            return None;
-        }
         let mut count = 0_usize;
         let mut offered = None;
         // Links under way without a wish may each reach one of the shards that lack one.
@@ -150,10 +142,21 @@ impl Machine {
                 }
             }
         }
+        // Asked with each run, so that what costs least comes first.
+        if matches!(self.config.pool.size, PoolSize::PerHost(wanted) if count >= wanted.get().into())
+        {
+            return None;
+        }
+        member.address()?;
+        let trouble = self.pools.of(member.host_id());
+        if let Some(trouble) = trouble
+            && self.now < trouble.until
+        {
+            self.pools.next_at = self.pools.next_at.min(trouble.until);
+            return None;
+        }
         let shard_wanted = match self.config.pool.size {
-            PoolSize::PerHost(wanted) => {
-                return (count < usize::from(wanted.get())).then(Missing::default);
-            }
+            PoolSize::PerHost(_) => return Some(Missing::default()),
             PoolSize::PerShard(wanted) => usize::from(wanted.get()),
         };
         let Some((sharding, ports)) = offered else {

@@ -2,10 +2,12 @@
 //!
 //! Each wake goes round once: links are read, the machine goes on, links are written; again only if
 //! something was read, or a link may be read now that was not to be before. The machine is left alone
-//! by a wake that brings it nothing: no request, no time, and no bytes but those that a reader of rows
-//! waits for. The links belong to the runner and are polled outside of the lock; their
-//! buffers are lent by the machine, so that no byte is copied between them. Work of one poll is
-//! bounded: after [`ROUNDS_MAX`] rounds the task queues itself again.
+//! by a wake that brings it nothing: no time, no request but those that were submitted where they
+//! began, and no bytes but those that a reader of rows waits for.
+//!
+//! The links belong to the runner and are polled outside of the lock; their buffers are lent by the
+//! machine, so that no byte is copied between them. Work of one poll is bounded: after
+//! [`ROUNDS_MAX`] rounds the task queues itself again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -93,9 +95,11 @@ impl<T: Transport> Runner<T> {
         let waker = cx.waker().clone();
         let taken = self.hub.with(|state| {
             let is_stirred = core::mem::take(&mut state.is_stirred);
-            (state.runner.replace(waker), is_stirred)
+            (state.runner.replace(waker), is_stirred, state.due.take())
         });
-        let (mut must_run, mut must_read) = (taken.is_none_or(|(_, is_stirred)| is_stirred), true);
+        let (_old, mut must_run, due) = taken.unwrap_or((None, true, None));
+        self.next = due.map_or(self.next, |due| due.min(self.next));
+        let (mut must_read, mut must_write) = (true, due.is_some());
         for _ in 0..ROUNDS_MAX {
             let mut has_read = false;
             if must_read {
@@ -105,10 +109,11 @@ impl<T: Transport> Runner<T> {
             }
             if !(must_run || has_read) {
                 for wire in &mut self.wires {
-                    if wire.is_writing() {
+                    if must_write || wire.is_writing() {
                         must_run |= wire.poll_write(cx, &self.hub);
                     }
                 }
+                must_write = false;
                 if !must_run {
                     if self.poll_timer(cx).is_pending() {
                         return Poll::Pending;
@@ -163,7 +168,9 @@ impl<T: Transport> Runner<T> {
 
     /// Does what the machine wants; whether it wanted anything.
     fn carry_out(&mut self) -> bool {
-        let wants = !self.orders.is_empty();
+        if self.orders.is_empty() {
+            return false;
+        }
         let close_at = self.hub.clock.now().saturating_add(self.close);
         for order in self.orders.drain(..) {
             let number = match &order {
@@ -188,7 +195,7 @@ impl<T: Transport> Runner<T> {
                 }
             }
         }
-        wants
+        true
     }
 
     /// Ready when the machine is to go on, or a link has not closed in time.

@@ -39,7 +39,7 @@ pub use waiters::{Ticket, Turn, Waiters};
 
 use crate::error::{Applied, LinkError, LinkErrorKind};
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 use crate::wire::response::{ErrorCode, Extras, ServerError};
 use crate::wire::{
     Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
@@ -134,6 +134,8 @@ pub struct Connection<S, const WAITING: bool = true> {
     queued: u64,
     written: u64,
     heard_at: Instant,
+    /// The interval in microseconds: asked for with each step.
+    heartbeat_micros: u64,
     heartbeat: Option<SlotKey>,
     strays: u32,
     /// When the age of orphans is looked at; far future while there are few.
@@ -161,6 +163,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             queued: 0,
             written: 0,
             heard_at: now,
+            heartbeat_micros: micros(limits.heartbeat_interval),
             heartbeat: None,
             strays: 0,
             orphans_due: Instant::FAR_FUTURE,
@@ -565,7 +568,8 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
     }
 
     const fn heartbeat_due(&self) -> Instant {
-        self.heard_at.saturating_add(self.limits.heartbeat_interval)
+        let due = self.heard_at.as_micros();
+        Instant::from_micros(due.saturating_add(self.heartbeat_micros))
     }
 
     /// When [`Connection::handle_timeout`] wants to be called next; may be early, never late.

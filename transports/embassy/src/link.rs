@@ -87,7 +87,7 @@ impl<'d> EmbassyLink<'d> {
             Poll::Ready(Err(lost)) => Poll::Ready(Err(self.fail(lost))),
             // A stack that loses its address ends its connections, one that keeps it waits with
             // them, for retransmissions that come ever later. A new connection is there sooner.
-            Poll::Pending if self.network.state().is_err() => {
+            Poll::Pending if !self.network.is_link_up() => {
                 Poll::Ready(Err(self.fail(ConnectionLost)))
             }
             Poll::Pending => Poll::Pending,

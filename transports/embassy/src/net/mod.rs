@@ -212,6 +212,11 @@ impl Query<'_> {
 pub(crate) struct Network<'d>(&'d Sockets<'d, [Slot<'d>]>);
 
 impl<'d> Network<'d> {
+    /// Whether the cable is in.
+    pub(crate) fn is_link_up(self) -> bool {
+        self.0.stack.is_link_up()
+    }
+
     /// Whether the cable is in and an address is known; if not, what is missing.
     // Asked for in many places, and twice the size where it is inlined.
     #[inline(never)]
