@@ -131,7 +131,7 @@ impl Machine {
         let Some(Some(request)) = self.requests.get(number) else {
             return Submitted::Gone;
         };
-        let (table, token) = (request.table, request.token);
+        let (table, token, is_planned) = (request.table, request.token, request.is_planned);
         if let Some((link, _)) = request.preparing {
             // It is given the statement where that was missed; a link that is gone took the need with it.
             if let Some(at) = self.position(link) {
@@ -144,8 +144,10 @@ impl Machine {
         let mut block = VersionBlock::unknown(0);
         if self.is_full() {
             let entropy = self.random.next();
-            block = self.plane.probe(table, token, entropy);
-            self.plan(number, entropy);
+            block = match is_planned {
+                true => self.plane.probe(table, token, entropy),
+                false => self.plan(number, entropy),
+            };
         }
         match self.target(number) {
             Some(at) => self.submit_on(at, number, block),
@@ -159,15 +161,12 @@ impl Machine {
             .position(|link| link.number == number && link.serves())
     }
 
-    /// Where a request may go, unless that is known.
+    /// Notes where a request may go, and tells its version block.
     #[inline(never)]
-    fn plan(&mut self, number: u32, entropy: u64) {
+    fn plan(&mut self, number: u32, entropy: u64) -> VersionBlock {
         let Some(Some(request)) = self.requests.get_mut(number) else {
-            return;
+            return VersionBlock::unknown(entropy);
         };
-        if request.is_planned {
-            return;
-        }
         let route = Route {
             table: request.table,
             token: request.token,
@@ -188,9 +187,8 @@ impl Machine {
             }
             load
         };
-        self.plane
-            .put_plan(&route, entropy, &load, &mut request.plan);
         (request.is_planned, request.tried) = (true, 0);
+        self.plane.route(&route, entropy, &load, &mut request.plan)
     }
 
     /// The link that the request goes to: to the next member of its plan that is connected, or

@@ -7,11 +7,11 @@
 //! stands the leader, where a request needs one.
 
 use super::members::{Distance, Member};
-use super::tablets::REPLICAS_MAX;
+use super::tablets::{REPLICAS_MAX, Record};
 use super::{KeyspaceKind, Plane, TableKey};
 
 use crate::rng;
-use crate::routing::{Reason, ShardIdx, Token, is_dc_local, needs_leader};
+use crate::routing::{Reason, ShardIdx, Token, VersionBlock, is_dc_local, needs_leader};
 use crate::wire::{Consistency, SerialConsistency};
 
 /// What planning needs to know of a request.
@@ -73,17 +73,32 @@ impl Plane {
         plan
     }
 
-    /// The same in place of what is in `plan`.
-    pub fn put_plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>, plan: &mut Plan) {
+    /// Puts the members to try for a request into `plan`, and tells its version block as
+    /// [`probe`](Self::probe) does.
+    pub fn route(
+        &self,
+        route: &Route,
+        entropy: u64,
+        load: &LoadOf<'_>,
+        plan: &mut Plan,
+    ) -> VersionBlock {
+        let record = self.put_plan(route, entropy, load, plan);
+        record.map_or_else(|| VersionBlock::unknown(entropy), Record::next_block)
+    }
+
+    fn put_plan(
+        &self,
+        route: &Route,
+        entropy: u64,
+        load: &LoadOf<'_>,
+        plan: &mut Plan,
+    ) -> Option<&Record> {
         plan.clear();
         let policy = &self.policy;
         let mut located = Located::default();
-        self.locate(route, &mut located);
+        let record = self.locate(route, &mut located);
         if located.replicas.is_empty() && route.token.is_some() {
             self.degraded.set(self.degraded.get().wrapping_add(1));
-        }
-        if !(route.is_lwt && policy.rotate_lwt) {
-            located.rotation = 0;
         }
         let is_serial = matches!(
             route.consistency,
@@ -118,18 +133,17 @@ impl Plane {
         planning.remote_allowed &= !stays;
         planning.rank(&located);
         planning.fill();
+        record
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
     #[inline(never)]
-    fn locate(&self, route: &Route, located: &mut Located) {
-        let (Some(table), Some(token)) = (route.table, route.token) else {
-            return;
-        };
+    fn locate(&self, route: &Route, located: &mut Located) -> Option<&Record> {
+        let (table, token) = (route.table?, route.token?);
         let Some(tablet) = self.tablet_at(table, token) else {
             #[cfg(any(test, feature = "compact-ring"))]
             self.locate_on_ring(table, token, located);
-            return;
+            return None;
         };
         let kind = self.keyspace_of(table).map(|keyspace| keyspace.kind);
         let mut is_led = tablet.has_version && kind == Some(KeyspaceKind::StrongTablets);
@@ -146,10 +160,11 @@ impl Plane {
             }
             is_led = false;
         }
-        if tablet.has_version {
+        if tablet.has_version && route.is_lwt && self.policy.rotate_lwt {
             let drawn = mix(tablet.last.cast_unsigned());
             located.rotation = remainder(drawn, located.replicas.len());
         }
+        tablet.first()
     }
 }
 

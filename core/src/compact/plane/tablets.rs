@@ -69,6 +69,16 @@ impl Record {
         self.replicas.get(..count).unwrap_or_default()
     }
 
+    /// The version block of the next request.
+    pub(super) fn next_block(&self) -> VersionBlock {
+        let count = self.probes.get();
+        self.probes.set(count.wrapping_add(1));
+        match self.version() {
+            Some(version) => version.block(count),
+            None => VersionBlock::new(0, count),
+        }
+    }
+
     pub(super) fn version(&self) -> Option<TabletVersion> {
         self.has(HAS_VERSION)
             .then(|| TabletVersion::new(self.version))
@@ -274,7 +284,11 @@ pub(super) struct Hit<'a> {
     pub(super) has_version: bool,
 }
 
-impl Hit<'_> {
+impl<'a> Hit<'a> {
+    pub(super) fn first(&self) -> Option<&'a Record> {
+        self.records.first()
+    }
+
     /// Its replicas in the server's order.
     pub(super) fn replicas(&self) -> impl Iterator<Item = Replica> {
         self.records.iter().flat_map(Record::replicas).copied()
@@ -304,15 +318,7 @@ impl Plane {
         entropy: u64,
     ) -> VersionBlock {
         let tablet = || self.tablets.find(table?.0, token?)?.first();
-        let Some(record) = tablet() else {
-            return VersionBlock::unknown(entropy);
-        };
-        let count = record.probes.get();
-        record.probes.set(count.wrapping_add(1));
-        match record.version() {
-            Some(version) => version.block(count),
-            None => VersionBlock::new(0, count),
-        }
+        tablet().map_or_else(|| VersionBlock::unknown(entropy), Record::next_block)
     }
 
     /// Takes the payload of an answer to a statement on this table.

@@ -120,22 +120,23 @@ impl QueryParameters<'_> {
 
     /// What stands behind them.
     pub(crate) fn put_tail<S: Sink + ?Sized>(&self, sink: &mut S) -> Result<(), EncodeError> {
+        let mut tail = heapless::Vec::<u8, 14>::new();
         if let Some(page_size) = self.page_size {
-            sink.put_int(page_size);
+            let _fits = tail.extend_from_slice(&page_size.to_be_bytes());
         }
         if let Some(paging_state) = self.paging_state {
+            sink.put(&tail);
+            tail.clear();
             sink.put_bytes("paging state", paging_state)?;
         }
-        let serial = self.serial_consistency;
-        let serial = serial.map(|level| level.as_consistency().code().to_be_bytes());
-        match (serial, self.timestamp.map(i64::to_be_bytes)) {
-            (Some([a, b]), Some([c, d, e, f, g, h, i, j])) => {
-                sink.put(&[a, b, c, d, e, f, g, h, i, j]);
-            }
-            (Some(level), None) => sink.put(&level),
-            (None, Some(timestamp)) => sink.put(&timestamp),
-            (None, None) => {}
+        if let Some(serial) = self.serial_consistency {
+            let code = serial.as_consistency().code();
+            let _fits = tail.extend_from_slice(&code.to_be_bytes());
         }
+        if let Some(timestamp) = self.timestamp {
+            let _fits = tail.extend_from_slice(&timestamp.to_be_bytes());
+        }
+        sink.put(&tail);
         put_version_5_fields(sink, self.keyspace, self.now_in_seconds)
     }
 }
