@@ -1,12 +1,12 @@
 //! Handshakes with a peer that sends anything.
 
 use bytes::BytesMut;
-use messina_core::Shared;
 use messina_core::conn::auth::Authenticator;
 use messina_core::conn::extensions::{Agreed, TabletsRouting};
 use messina_core::conn::negotiate::{HandshakeConfig, Negotiation, Step};
 use messina_core::error::Error;
 use messina_core::wire::{Flags, FrameHeader, HEADER_LEN, Opcode, ProtocolVersion};
+use messina_core::{Local, Shared};
 
 use super::{Input, Target, offer};
 use crate::golden::by_name;
@@ -40,7 +40,7 @@ fn body(bytes: &[u8]) {
     config.events = input.pick(&[vec![], vec!["STATUS_CHANGE", "SCHEMA_CHANGE"]]);
     let (version, has_events) = (config.version, !config.events.is_empty());
     let mut output = BytesMut::new();
-    let config = Shared::new(config);
+    let config = Local::new(config);
     let mut negotiation = Negotiation::start(config.clone(), &mut output).expect("OPTIONS");
     let mut asked = vec![request(&mut output, version, 0)];
     while !input.is_empty() {
@@ -128,7 +128,7 @@ fn check(agreed: &Agreed, config: &HandshakeConfig) {
 
 /// What a node that offers this agrees to; nothing if it cannot be understood.
 pub(super) fn agree(version: ProtocolVersion, supported: &[u8]) -> Option<Agreed> {
-    let config = Shared::new(HandshakeConfig::new(version));
+    let config = Local::new(HandshakeConfig::new(version));
     let mut output = BytesMut::new();
     let start = Negotiation::start(config, &mut output).ok()?;
     let header = |stream, opcode| FrameHeader {
