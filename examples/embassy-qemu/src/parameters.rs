@@ -146,8 +146,17 @@ impl Parameters {
 
 /// One reader of digits for numbers of all widths.
 fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
-    let number: u32 = text.parse().ok()?;
-    T::try_from(number).ok()
+    T::try_from(digits(text)?).ok()
+}
+
+#[inline(never)]
+fn digits(text: &str) -> Option<u32> {
+    let mut number = (!text.is_empty()).then_some(0_u32)?;
+    for byte in text.bytes() {
+        let digit = char::from(byte).to_digit(10)?;
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(number)
 }
 
 fn mode(word: &str) -> Option<Mode> {
