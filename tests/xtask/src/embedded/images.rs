@@ -35,7 +35,8 @@ impl Images {
         Self::build_by(context, &toolchain, target, &["tls"], &features).map(Some)
     }
 
-    /// The same with the library built for size, and a panic that is a trap.
+    /// The same as small as can be: all of it optimized for size before anything else, the library's own
+    /// choices too, and a panic that is a trap. The linker refuses what needs more than 128 KiB of flash.
     pub(super) fn build_smallest(
         context: &Context,
         target: &str,
@@ -77,6 +78,9 @@ impl Images {
         let mut flags = paths_left_out(context);
         if options.contains(&SMALL_LIBRARY) {
             flags.push(String::from("-Zunstable-options -Cpanic=immediate-abort"));
+            build = build
+                .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "z")
+                .env("FLASH_KIB", "128");
         }
         build
             .env(&variable, flags.join(" "))
