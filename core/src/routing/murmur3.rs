@@ -16,6 +16,17 @@ pub(super) struct Murmur3 {
 }
 
 impl Murmur3 {
+    /// The hash of bytes that are there at once.
+    pub(super) fn of(bytes: &[u8]) -> i64 {
+        let mut hash = Self::default();
+        let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+        for block in blocks {
+            hash.mix_block(block);
+        }
+        hash.len = bytes.len() as u64;
+        hash.end(tail)
+    }
+
     pub(super) fn write(&mut self, bytes: &[u8]) {
         self.len = self.len.wrapping_add(bytes.len() as u64);
         let rest = if self.tail_len == 0 {
@@ -63,10 +74,15 @@ impl Murmur3 {
 
     /// The first half of the hash, read as signed.
     pub(super) fn finish(&self) -> i64 {
+        self.end(self.tail.get(..self.tail_len).unwrap_or_default())
+    }
+
+    fn end(&self, tail: &[u8]) -> i64 {
         let (mut h1, mut h2) = (self.h1, self.h2);
-        let tail = self.tail.get(..self.tail_len).unwrap_or_default();
         let (low, high) = tail.split_at_checked(8).unwrap_or((tail, &[]));
-        h2 ^= mix_k2(signed_tail(high));
+        if !high.is_empty() {
+            h2 ^= mix_k2(signed_tail(high));
+        }
         h1 ^= mix_k1(signed_tail(low));
         h1 ^= self.len;
         h2 ^= self.len;
@@ -166,6 +182,7 @@ mod tests {
     fn hashes_published_keys_in_any_split() {
         for &(hex, expected) in VECTORS {
             let key = bytes(hex);
+            assert_eq!(Murmur3::of(&key), expected, "{hex} at once");
             for first in 0..=key.len() {
                 for second in first..=key.len() {
                     let mut hash = Murmur3::default();
@@ -185,6 +202,11 @@ mod tests {
         for len in 0..key.len() {
             let mut whole = Murmur3::default();
             whole.write(&key[..len]);
+            assert_eq!(
+                Murmur3::of(&key[..len]),
+                whole.finish(),
+                "{len} bytes at once"
+            );
             for size in 1..=len {
                 let mut pieces = Murmur3::default();
                 for piece in key[..len].chunks(size) {

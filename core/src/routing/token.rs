@@ -67,6 +67,9 @@ impl Partitioner {
         let mut components = components.into_iter();
         let first = components.next().ok_or(KeyError::NoComponents)?;
         let Some(second) = components.next() else {
+            if self == Self::Murmur3 {
+                return Ok(Token::new(Murmur3::of(first)));
+            }
             let mut hasher = KeyHasher::new(self, KeyShape::Single);
             hasher.component(first)?;
             return Ok(hasher.finish());

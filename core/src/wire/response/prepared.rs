@@ -111,9 +111,7 @@ impl<'a> KeyIndexes<'a> {
     /// The positions, in the order of the partition key.
     #[must_use]
     pub const fn iter(&self) -> KeyIndexesIter<'a> {
-        KeyIndexesIter {
-            reader: Reader::new(self.bytes),
-        }
+        KeyIndexesIter { bytes: self.bytes }
     }
 
     /// Number of key columns.
@@ -141,14 +139,17 @@ impl<'a> IntoIterator for KeyIndexes<'a> {
 /// Iterates over [`KeyIndexes`].
 #[derive(Clone, Debug)]
 pub struct KeyIndexesIter<'a> {
-    reader: Reader<'a>,
+    bytes: &'a [u8],
 }
 
 impl Iterator for KeyIndexesIter<'_> {
     type Item = u16;
 
     fn next(&mut self) -> Option<u16> {
-        self.reader.short("key index").ok()
+        // Without a reader, which would make an error at the end.
+        let (place, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u16::from_be_bytes(*place))
     }
 }
 
