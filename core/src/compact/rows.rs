@@ -34,6 +34,9 @@ pub trait ToCells {
 
 /// A value that cells can be read as.
 pub trait FromCell<'a>: Sized {
+    /// Bytes of the shortest cell that can be read.
+    const LEN_MIN: usize = 0;
+
     /// Whether cells of the type with this number can be read.
     fn is_of(type_number: u16) -> bool;
 
@@ -50,6 +53,9 @@ pub trait FromCell<'a>: Sized {
 
 /// A row that cells can be read as: a tuple, or [`RawRow`].
 pub trait FromCells<'a>: Sized {
+    /// Bytes of the shortest row that can be read, with the lengths of its cells.
+    const LEN_MIN: usize = 0;
+
     /// Whether rows of these types can be read; asked once for a result.
     fn is_of(type_numbers: &mut dyn Iterator<Item = u16>) -> bool;
 
@@ -411,6 +417,9 @@ impl<T: EncodeValue> ToCell for Cql<T> {
 macro_rules! from_cell {
     ($($rust:ty: $($ty:ident)|+ => |$bytes:ident| $value:expr;)+) => {$(
         impl FromCell<'_> for $rust {
+            // In Rust they are as long as on the wire.
+            const LEN_MIN: usize = size_of::<Self>();
+
             fn is_of(type_number: u16) -> bool {
                 matches!(type_number, $(number::$ty)|+)
             }
@@ -567,6 +576,8 @@ macro_rules! tuple_cells {
         }
 
         impl<'a, $($field: FromCell<'a>),+> FromCells<'a> for ($($field,)+) {
+            const LEN_MIN: usize = 0_usize$(.saturating_add($field::LEN_MIN).saturating_add(4))+;
+
             fn is_of(type_numbers: &mut dyn Iterator<Item = u16>) -> bool {
                 are_of(type_numbers, &[$($field::is_of),+])
             }

@@ -91,6 +91,8 @@ impl<T: Transport> Runner<T> {
         }
     }
 
+    // What is called in the loop stays out of it: the compiler would work out all of its addresses
+    // before each first round.
     fn poll_rounds(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone();
         let taken = self.hub.with(|state| {
@@ -141,6 +143,7 @@ impl<T: Transport> Runner<T> {
     }
 
     /// The machine goes on; whether there is nothing more for it to do.
+    #[inline(never)]
     fn run(&mut self) -> bool {
         let (now, wall) = (self.hub.clock.now(), self.hub.clock.wall_clock());
         let (orders, wakers) = (&mut self.orders, &mut self.wakers);
@@ -167,6 +170,7 @@ impl<T: Transport> Runner<T> {
     }
 
     /// Does what the machine wants; whether it wanted anything.
+    #[inline(never)]
     fn carry_out(&mut self) -> bool {
         if self.orders.is_empty() {
             return false;
@@ -326,6 +330,7 @@ impl<T: Transport> Wire<T> {
     }
 
     /// Goes on with whatever the link is about; whether something has happened.
+    #[inline(never)]
     fn poll_read(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub, chunk: usize) -> bool {
         assert_unlocked();
         match &mut self.stage {
@@ -383,6 +388,7 @@ impl<T: Transport> Wire<T> {
     }
 
     /// Writes what there is; whether the machine has to look at that.
+    #[inline(never)]
     fn poll_write(&mut self, cx: &mut Context<'_>, hub: &Hub) -> bool {
         let Stage::Open(link) = &mut self.stage else {
             return false;

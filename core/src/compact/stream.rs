@@ -91,27 +91,33 @@ impl<'a> RowStream<'a> {
     /// Fails with a row that is larger than `Limits::row_window` or of other types, and with
     /// whatever ends the request; there are no more rows then. Dropping the future loses nothing.
     pub async fn next<R: for<'r> FromCells<'r>>(&mut self) -> Option<Result<R, Error>> {
-        if self.checked == check_of::<R>()
-            && let Some(row) = self.read_in_place()
-        {
-            return Some(Ok(row));
-        }
-        match poll_fn(|cx| self.poll_row(cx)).await {
-            Ok(None) => None,
-            Ok(Some(place)) => Some(self.read_found(place)),
-            Err(error) => Some(Err(error)),
+        loop {
+            if self.checked == check_of::<R>()
+                && let Some(row) = self.read_in_place()
+            {
+                return Some(Ok(row));
+            }
+            match poll_fn(|cx| self.poll_step(cx)).await {
+                Ok(Step::Filled) => {}
+                Ok(Step::Row(place)) => return Some(self.read_found(place)),
+                Ok(Step::End) => return None,
+                Err(error) => return Some(Err(error)),
+            }
         }
     }
 
     /// The next row as it came, borrowed until the next call: for texts that are not to be copied.
     pub async fn next_raw(&mut self) -> Option<Result<RawRow<'_>, Error>> {
-        match poll_fn(|cx| self.poll_row(cx)).await {
-            Ok(None) => None,
-            Ok(Some(place)) => {
-                let row = RawRow::of_checked(self.course.column_count(), place.of(&self.window));
-                Some(Ok(row))
+        loop {
+            match poll_fn(|cx| self.poll_step(cx)).await {
+                Ok(Step::Filled) => {}
+                Ok(Step::Row(place)) => {
+                    let bytes = place.of(&self.window);
+                    return Some(Ok(RawRow::of_checked(self.course.column_count(), bytes)));
+                }
+                Ok(Step::End) => return None,
+                Err(error) => return Some(Err(error)),
             }
-            Err(error) => Some(Err(error)),
         }
     }
 
@@ -140,6 +146,10 @@ impl<'a> RowStream<'a> {
     #[inline]
     fn read_in_place<R: for<'r> FromCells<'r>>(&mut self) -> Option<R> {
         let rest = self.window.get(self.at..)?;
+        if rest.len() < R::LEN_MIN {
+            // Told once for all cells.
+            return None;
+        }
         let mut cells = Cells::new(self.course.column_count(), rest);
         let row = R::from_cells(&mut cells).ok()?;
         if !self.course.take_row() {
@@ -181,22 +191,23 @@ impl<'a> RowStream<'a> {
         Poll::Ready(Ok(()))
     }
 
-    /// The next row, found but not read. One function for rows of all kinds.
+    /// The next row, found but not read, or bytes to look for it in. One function for rows of all
+    /// kinds.
     #[inline(never)]
-    fn poll_row(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Place>, Error>> {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Error>> {
         loop {
             let is_over = self.ticket.is_none() && self.course.rows_left() == 0;
             if is_over && self.refused.is_none() {
-                return Poll::Ready(Ok(None));
+                return Poll::Ready(Ok(Step::End));
             }
-            if let Some(place) = core::task::ready!(self.poll_found(cx))? {
-                return Poll::Ready(Ok(Some(place)));
+            if let Some(step) = core::task::ready!(self.poll_found(cx))? {
+                return Poll::Ready(Ok(step));
             }
         }
     }
 
     /// One step: a row, or something else that is not told.
-    fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Place>, Error>> {
+    fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Step>, Error>> {
         if let Some(error) = self.refused.take() {
             return Poll::Ready(Err(error));
         }
@@ -218,7 +229,7 @@ impl<'a> RowStream<'a> {
             self.told = self.at;
             match found {
                 None => {}
-                Some(Found::Row(_)) => return Poll::Ready(Ok(Some(Place { at, len }))),
+                Some(Found::Row(_)) => return Poll::Ready(Ok(Some(Step::Row(Place { at, len })))),
                 Some(_) => {
                     let handled = self.handle_front(Place { at, len });
                     return Poll::Ready(handled.map(|()| None).map_err(|error| self.fail(error)));
@@ -241,7 +252,7 @@ impl<'a> RowStream<'a> {
                 // The link has given a buffer of its own.
                 self.piece = self.window.split_off(self.row_max).freeze();
             }
-            Ok(Next::Filled) => {}
+            Ok(Next::Filled) => return Poll::Ready(Ok(Some(Step::Filled))),
             Ok(Next::End) => {
                 self.give_up();
                 if self.course.goes_on() {
@@ -331,6 +342,14 @@ impl fmt::Debug for RowStream<'_> {
             .field("rows_left", &self.rows_left())
             .finish_non_exhaustive()
     }
+}
+
+/// What comes next.
+enum Step {
+    /// More bytes in the window.
+    Filled,
+    Row(Place),
+    End,
 }
 
 /// Where something is in the window.
