@@ -15,7 +15,7 @@ use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
-use crate::words::{put_char, put_digit};
+use crate::words::{put, put_char, put_digit};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
 #[derive(PartialEq)]
@@ -531,20 +531,20 @@ impl Error {
             (_, Some(Detail::Server(error))) => error.put_text(text),
             (_, Some(Detail::Encode(error))) => error.put_text(text),
             (_, Some(Detail::Parse(error))) => error.put_text(text),
-            (_, Some(Detail::Value(error))) => text.push_str(&error.text()),
+            (_, Some(Detail::Value(error))) => put(text, &error.text()),
             (kind, Some(Detail::History(causes))) => {
                 put_phrase(text, kind);
                 let mut separator = ": ";
                 for cause in causes {
-                    text.push_str(separator);
+                    put(text, separator);
                     cause.put_text(text);
                     separator = "; ";
                 }
             }
             (kind, Some(Detail::Text(more))) => {
                 put_phrase(text, kind);
-                text.push_str(": ");
-                text.push_str(more);
+                put(text, ": ");
+                put(text, more);
             }
             (kind, _) => put_phrase(text, kind),
         }
@@ -622,7 +622,7 @@ fn put_phrase(text: &mut String, kind: ErrorKind) {
         },
         ErrorKind::Bug => "bug in messina",
     };
-    text.push_str(phrase);
+    put(text, phrase);
 }
 
 impl fmt::Debug for Error {
@@ -693,7 +693,7 @@ pub(crate) fn quoted(text: &str) -> String {
     for c in text.chars() {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if c.is_control() || turns {
-            shown.push_str("\\u{");
+            put(&mut shown, "\\u{");
             let code = u32::from(c);
             for shift in [12, 8, 4, 0] {
                 if code >> shift > 0 || shift == 0 {
@@ -866,29 +866,32 @@ impl LinkError {
 
 impl LinkError {
     fn put_text(&self, text: &mut String) {
-        text.push_str(match self.kind {
-            LinkErrorKind::Resolve => "name has no address",
-            LinkErrorKind::Refused => "connection refused",
-            LinkErrorKind::Reset => "connection reset by peer",
-            LinkErrorKind::Unreachable => "host unreachable",
-            LinkErrorKind::TimedOut => "no answer in time",
-            LinkErrorKind::Tls => "TLS failed",
-            LinkErrorKind::PortInUse => "source port in use",
-            LinkErrorKind::ClosedByPeer => "closed by peer",
-            LinkErrorKind::ClosedByUs => "closed by this side",
-            LinkErrorKind::Other => "link failed",
-        });
+        put(
+            text,
+            match self.kind {
+                LinkErrorKind::Resolve => "name has no address",
+                LinkErrorKind::Refused => "connection refused",
+                LinkErrorKind::Reset => "connection reset by peer",
+                LinkErrorKind::Unreachable => "host unreachable",
+                LinkErrorKind::TimedOut => "no answer in time",
+                LinkErrorKind::Tls => "TLS failed",
+                LinkErrorKind::PortInUse => "source port in use",
+                LinkErrorKind::ClosedByPeer => "closed by peer",
+                LinkErrorKind::ClosedByUs => "closed by this side",
+                LinkErrorKind::Other => "link failed",
+            },
+        );
         let (before, said, code) = match self.more {
             LinkDetail::None => return,
             LinkDetail::Tls(why) => (": ", why.phrase(), None),
             LinkDetail::OsCode(code) => (" (os error ", "", Some(code)),
             LinkDetail::Said(code, meaning) => {
-                text.push_str(": ");
+                put(text, ": ");
                 (meaning, " (code ", Some(i32::from(code)))
             }
         };
-        text.push_str(before);
-        text.push_str(said);
+        put(text, before);
+        put(text, said);
         if let Some(code) = code {
             put_signed(text, code);
             text.push(')');

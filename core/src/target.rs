@@ -9,7 +9,7 @@ use core::num::NonZeroU16;
 use crate::digits::put_number;
 use crate::sync::Local;
 use crate::time::Instant;
-use crate::words::{joined, put_digit};
+use crate::words::{put, put_digit};
 
 /// A host name, a Unix socket path or a relay's alias.
 pub type Name = Local<str>;
@@ -48,11 +48,10 @@ impl Clone for Endpoint {
 impl Endpoint {
     /// Appends it as it is shown, without the library's formatting, which small images do without.
     pub(crate) fn put_text(&self, text: &mut String) {
-        match self {
+        let port = match self {
             Self::Addr(addr) => {
                 put_ip(text, addr.ip());
-                text.push(':');
-                put_number(text, u64::from(addr.port()));
+                addr.port()
             }
             Self::Name { host, port } => {
                 // An address may stand in a name's place.
@@ -60,11 +59,15 @@ impl Endpoint {
                     true => ("[", "]"),
                     false => ("", ""),
                 };
-                text.push_str(&joined(&[open, host, close, ":"]));
-                put_number(text, u64::from(*port));
+                put(text, open);
+                put(text, host);
+                put(text, close);
+                *port
             }
-            Self::Local(name) => text.push_str(name),
-        }
+            Self::Local(name) => return put(text, name),
+        };
+        put(text, ":");
+        put_number(text, u64::from(port));
     }
 
     /// It as it is shown, but for the short forms of IPv6. Small images do without the library's
@@ -82,7 +85,7 @@ fn put_ip(text: &mut String, ip: IpAddr) {
         IpAddr::V4(ip) => {
             let mut separator = "";
             for octet in ip.octets() {
-                text.push_str(separator);
+                put(text, separator);
                 separator = ".";
                 put_number(text, u64::from(octet));
             }
@@ -90,14 +93,14 @@ fn put_ip(text: &mut String, ip: IpAddr) {
         IpAddr::V6(ip) => {
             let mut separator = "[";
             for octets in ip.octets().as_chunks::<2>().0 {
-                text.push_str(separator);
+                put(text, separator);
                 separator = ":";
                 for octet in octets {
                     put_digit(text, u32::from(octet >> 4));
                     put_digit(text, u32::from(*octet));
                 }
             }
-            text.push(']');
+            put(text, "]");
         }
     }
 }

@@ -16,6 +16,12 @@ pub(crate) fn at(words: &str, place: usize) -> &str {
     core::str::from_utf8(word.unwrap_or_default()).unwrap_or_default()
 }
 
+/// Appends a text.
+#[inline(never)]
+pub(crate) fn put(text: &mut String, more: &str) {
+    text.push_str(more);
+}
+
 /// Appends a letter.
 #[inline(never)]
 pub(crate) fn put_char(text: &mut String, c: char) {
@@ -45,7 +51,7 @@ pub(crate) fn boxed_bytes(bytes: &[u8]) -> Box<[u8]> {
 pub(crate) fn joined(parts: &[&str]) -> String {
     let mut text = String::new();
     for part in parts {
-        text.push_str(part);
+        put(&mut text, part);
     }
     text
 }

@@ -35,7 +35,6 @@ pub(super) fn check_keyspace(answer: &Answer, agreed: &Agreed) -> Result<(), Err
 }
 
 /// A node that did not know a statement has it now: whether it is the same.
-#[inline(never)]
 pub(super) fn check_same(statement: &Prepared<'_>, other: &Prepared<'_>) -> Result<(), Error> {
     if other.id != statement.id {
         let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);

@@ -14,6 +14,7 @@ use crate::error::{
 use crate::target::Endpoint;
 use crate::time::Instant;
 use crate::wire::response::ErrorCode;
+use crate::words::put;
 
 /// The walks.
 #[derive(Debug)]
@@ -55,7 +56,6 @@ impl Contact {
     }
 
     /// Begins a walk over these places.
-    #[inline(never)]
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Contact {
             self.forget();
         }
         if !self.places.is_empty() {
-            self.places.push_str(", ");
+            put(&mut self.places, ", ");
         }
         place.put_text(&mut self.places);
         self.causes.push(with_place(error, place.text()));
@@ -118,7 +118,6 @@ impl Contact {
     }
 
     /// The walk has failed; why.
-    #[inline(never)]
     pub(super) fn end(&mut self, timeouts: &Timeouts, now: Instant, random: &mut Random) -> Error {
         (self.is_walking, self.has_failed) = (false, true);
         self.rest(timeouts, now, random);

@@ -120,7 +120,6 @@ impl Machine {
         has_changed
     }
 
-    #[inline(never)]
     fn handle_event(&mut self, body: &[u8]) {
         let was_due = self.plane.is_due();
         let changed = self.plane.handle_event(body);

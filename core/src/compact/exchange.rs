@@ -66,7 +66,6 @@ impl Machine {
         self.fail_refused(host);
     }
 
-    #[inline(never)]
     fn ask_for_keyspaces(&mut self) {
         for link in &mut self.links {
             if link.keyspace == Keyspace::ToAsk && link.connection.is_some() {
@@ -162,7 +161,6 @@ impl Machine {
     }
 
     /// Notes where a request may go, and tells its version block.
-    #[inline(never)]
     fn plan(&mut self, number: u32, entropy: u64) -> VersionBlock {
         let Some(Some(request)) = self.requests.get_mut(number) else {
             return VersionBlock::unknown(entropy);
@@ -236,19 +234,27 @@ impl Machine {
 
     /// The link to that member, of that shard if there is one, with the fewest requests on it.
     fn best_of(&self, candidate: Option<&Candidate>) -> Option<usize> {
-        let serving = self.links.iter().enumerate().filter(|(_, link)| {
-            let is_there = candidate.is_none_or(|candidate| link.member == Some(candidate.member));
-            link.serves() && is_there
-        });
-        let best = serving.min_by_key(|(_, link)| {
-            let wanted = candidate
-                .and_then(|candidate| candidate.shard)
-                .map(ShardIdx::value);
-            let is_other = wanted.is_some() && link.shard() != wanted;
-            let connection = link.connection.as_ref();
-            (is_other, connection.map_or(u16::MAX, Connection::in_use))
-        });
-        best.map(|(at, _)| at)
+        let (mut best, mut least) = (None, u32::MAX);
+        for (at, link) in self.links.iter().enumerate() {
+            let Some(connection) = link.connection.as_ref().filter(|_| link.serves()) else {
+                continue;
+            };
+            let mut load = u32::from(connection.in_use());
+            if let Some(candidate) = candidate {
+                if link.member != Some(candidate.member) {
+                    continue;
+                }
+                let wanted = candidate.shard.map(ShardIdx::value);
+                if wanted.is_some() && link.shard() != wanted {
+                    // Behind all links of the shard.
+                    load |= 1 << 16;
+                }
+            }
+            if load < least {
+                (best, least) = (Some(at), load);
+            }
+        }
+        best
     }
 
     fn submit_on(&mut self, at: usize, number: u32, block: VersionBlock) -> Submitted {
@@ -376,7 +382,6 @@ impl Machine {
     }
 
     /// Takes note of where a row lives, if the answer tells.
-    #[inline(never)]
     fn learn(&mut self, request: &Request, answer: &Answer, agreed: &Agreed) {
         let kind = match agreed.tablets {
             TabletsRouting::V2 => PayloadKind::V2,
@@ -391,7 +396,6 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
     fn keep_statement(
         &mut self,
         text: alloc::boxed::Box<str>,
@@ -561,7 +565,6 @@ impl Link {
         })
     }
 
-    #[inline(never)]
     pub(super) fn keyspace_answer(&mut self, key: SlotKey) -> Result<(), Error> {
         let answer = self.take_outcome(key);
         let answer = answer.unwrap_or_else(|| Err(timed_out(Applied::No)))?;

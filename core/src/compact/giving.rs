@@ -11,7 +11,6 @@ use crate::wire::Opcode;
 
 impl Machine {
     /// Gives each member the next statement that it may not know.
-    #[inline(never)]
     pub(super) fn give_statements(&mut self) {
         for at in 0..self.links.len() {
             while self.give_next(at) {}

@@ -121,7 +121,6 @@ impl Link {
     }
 
     /// It is open: the handshake begins.
-    #[inline(never)]
     pub(super) fn handle_opened(&mut self, handshake: &Local<HandshakeConfig>) {
         if self.is_open {
             return;
@@ -336,7 +335,6 @@ impl Link {
     }
 
     /// Ends the requests under way, which are told; they are to be looked at before it is dropped.
-    #[inline(never)]
     pub(super) fn fail(&mut self, error: &Error, told: &mut Vec<u32>) {
         let is_refused = self.negotiation.is_some()
             && matches!(

@@ -135,7 +135,6 @@ impl Machine {
     }
 
     /// Whether the settings agree with each other.
-    #[inline(never)]
     fn check(&self) -> Result<(), Error> {
         let config = &self.config;
         config.check()?;
@@ -278,9 +277,12 @@ impl Machine {
             }
             // Its number may stand for another one soon.
             None => {
-                let mut queue = self.queue.iter_mut();
-                if let Some(place) = queue.find(|queued| **queued == number) {
-                    *place = NONE;
+                for at in 0..self.queue.len() {
+                    if let Some(queued) = self.queue.get_mut(at)
+                        && *queued == number
+                    {
+                        *queued = NONE;
+                    }
                 }
             }
         }
@@ -497,13 +499,14 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
     fn next_at(&self) -> Instant {
         if !matches!(self.phase, Phase::Starting | Phase::Ready | Phase::Closing) {
             return Instant::FAR_FUTURE;
         }
-        let links = self.links.iter().map(|link| link.next_at()).min();
-        let mut next = links.unwrap_or(Instant::FAR_FUTURE).min(self.queue_due);
+        let mut next = self.queue_due;
+        for link in &self.links {
+            next = next.min(link.next_at());
+        }
         if self.is_open() {
             if !self.is_connected() {
                 next = next.min(self.contact.next_at());
@@ -569,7 +572,6 @@ impl Machine {
     }
 
     /// Closes the links once nothing is under way.
-    #[inline(never)]
     fn finish_closing(&mut self, host: &mut dyn Host) {
         let is_served = self.links.iter().any(|link| link.serves());
         if let Some(number) = self.ready.take() {
@@ -579,7 +581,8 @@ impl Machine {
             self.fail_queue(&session_closed(), host);
         }
         let is_idle = |link: &Link| link.serves() && !link.is_idle();
-        let is_busy = self.queue.iter().any(|queued| *queued != NONE)
+        let mut queue = 0..self.queue.len();
+        let is_busy = queue.any(|at| self.queue.get(at) != Some(&NONE))
             || self.under_way > 0
             || self.links.iter().any(|link| is_idle(link));
         if is_served && is_busy {

@@ -95,7 +95,6 @@ struct Missing {
 
 impl Machine {
     /// Opens links that are missing.
-    #[inline(never)]
     pub(super) fn fill_pools(&mut self, host: &mut dyn Host) {
         self.pools.next_at = Instant::FAR_FUTURE;
         let max = self.config.pool.connections_max;
@@ -122,7 +121,6 @@ impl Machine {
     }
 
     /// The next link that a member lacks.
-    #[inline(never)]
     fn missing(&mut self, number: u16, host: &mut dyn Host) -> Option<Missing> {
         let member = self.plane.member(number)?;
         let is_wanted = member.is_local() || self.config.policy.dc_failover;

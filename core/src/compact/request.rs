@@ -27,7 +27,7 @@ use crate::wire::{
     Consistency, Dialect, EncodeError, Flags, Opcode, ProtocolVersion, Reader, SerialConsistency,
     Sink as _, Values,
 };
-use crate::words::{boxed, boxed_bytes};
+use crate::words::{boxed, boxed_bytes, put};
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -52,7 +52,6 @@ pub struct Statement {
 }
 
 impl Statement {
-    #[inline(never)]
     pub(super) fn new(
         text: Box<str>,
         answer: &Answer,
@@ -134,7 +133,6 @@ impl Statement {
         answer::check_same(&self.prepared()?, &other)
     }
 
-    #[inline(never)]
     fn token(&self, plane: &Plane, values: Values<'_>) -> Option<Token> {
         let partitioner = plane.partitioner(self.table?)?;
         let mut components: heapless::Vec<&[u8], KEY_COLUMNS_MAX> = heapless::Vec::new();
@@ -629,16 +627,22 @@ fn with_length(bytes: &[u8]) -> Result<Box<[u8]>, Error> {
 }
 
 fn check_count(statement: &Statement, values: Values<'_>) -> Result<(), Error> {
-    if values.len() == statement.marker_count {
-        return Ok(());
+    match values.len() == statement.marker_count {
+        true => Ok(()),
+        false => Err(wrong_count(values.len(), statement.marker_count)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn wrong_count(values: u16, markers: u16) -> Error {
     let kind = ErrorKind::Encode(EncodeFailure::Value);
     let mut text = alloc::string::String::new();
-    put_number(&mut text, u64::from(values.len()));
-    text.push_str(" values for ");
-    put_number(&mut text, u64::from(statement.marker_count));
-    text.push_str(" markers");
-    Err(Error::with_text(kind, text))
+    put_number(&mut text, u64::from(values));
+    put(&mut text, " values for ");
+    put_number(&mut text, u64::from(markers));
+    put(&mut text, " markers");
+    Error::with_text(kind, text)
 }
 
 /// Columns of a partition key that are hashed; one of more is planned without its token.

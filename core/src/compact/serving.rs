@@ -13,7 +13,6 @@ use crate::wire::response::ErrorCode;
 
 impl Machine {
     /// Opens links that are wanted.
-    #[inline(never)]
     pub(super) fn dial(&mut self, host: &mut dyn Host) {
         if !self.is_open() {
             return;
@@ -124,7 +123,6 @@ impl Machine {
 
     /// A link takes requests of its own; the other attempts to have a first one are given up.
     /// Tells where it stands now.
-    #[inline(never)]
     fn adopt(&mut self, number: u32, host: &mut dyn Host) -> usize {
         self.links.retain(|other| {
             let is_in_vain = other.is_walk && other.number != number && other.connection.is_none();
@@ -171,7 +169,6 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
     pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut dyn Host) {
         let Some(link) = self.links.get_mut(at) else {
             return;
@@ -193,7 +190,6 @@ impl Machine {
     }
 
     /// A link is of no use any more, and gone.
-    #[inline(never)]
     fn lost(&mut self, link: &Link, error: Error, host: &mut dyn Host) {
         self.control.handle_lost(link.number);
         let is_adopted = link.connection.is_some();

@@ -131,7 +131,6 @@ pub struct Offer {
 
 impl Offer {
     /// Reads a SUPPORTED body. Unknown keys, missing keys and empty lists are all normal.
-    #[inline(never)]
     pub fn parse(supported: &Supported<'_>) -> Self {
         let first = |name: &str| supported.first(name);
         let has = |name: &str| supported.contains(name);
@@ -180,7 +179,6 @@ fn named<'a>(supported: &Supported<'a>, key: &str, name: &str) -> Option<&'a str
 }
 
 /// All values valid: sharding. None there: none. Anything else: invalid as a whole.
-#[inline(never)]
 fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
     let keys = [
         key::SHARD,

@@ -121,7 +121,6 @@ impl Framer {
     }
 
     /// The next step, taking bytes from the front of `input`. `None` when more bytes are needed.
-    #[inline(never)]
     pub fn poll_cut(&mut self, input: &mut BytesMut) -> Result<Option<Cut>, FramerError> {
         loop {
             match self.state {
@@ -161,7 +160,6 @@ impl Framer {
         }
     }
 
-    #[inline(never)]
     fn cut_header(&mut self, input: &mut BytesMut) -> Result<Option<Cut>, FramerError> {
         let Some(&bytes) = input.first_chunk::<HEADER_LEN>() else {
             return Ok(None);

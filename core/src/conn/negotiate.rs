@@ -37,7 +37,7 @@ use crate::wire::{
     Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
     put_frame,
 };
-use crate::words::joined;
+use crate::words::{boxed, joined};
 
 /// What every connection of a session says in its handshake.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ impl HandshakeConfig {
     /// Adds a STARTUP option.
     #[inline(never)]
     pub fn add_startup_option(&mut self, name: &str, value: &str) {
-        let option = (String::from(name), String::from(value));
+        let option = (String::from(boxed(name)), String::from(boxed(value)));
         self.startup_options.push(option);
     }
 }
@@ -139,7 +139,6 @@ enum Expected {
 
 impl Negotiation {
     /// Begins a handshake; appends OPTIONS to `output`.
-    #[inline(never)]
     pub fn start(config: Local<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
         let agreed = Agreed {
             version: config.version,
@@ -272,7 +271,6 @@ impl Negotiation {
     }
 
     /// Chooses from what the node offers, and opens the conversation.
-    #[inline(never)]
     fn supported(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
         let supported = Supported::parse(body).map_err(|_| malformed())?;
         if let Some(wanted) = self.config.compression

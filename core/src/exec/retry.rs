@@ -31,7 +31,6 @@ pub enum Decision {
 }
 
 /// The default rules.
-#[inline(never)]
 pub fn decide(failure: &Failure<'_>) -> Decision {
     let Failure {
         error,

@@ -33,7 +33,6 @@ pub struct FrameHeader {
 
 impl FrameHeader {
     /// Reads the header of a response.
-    #[inline(never)]
     pub fn parse_response(bytes: [u8; HEADER_LEN]) -> Result<Self, HeaderError> {
         let [
             version,

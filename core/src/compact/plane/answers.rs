@@ -19,7 +19,6 @@ impl Plane {
     ///
     /// # Errors
     /// If it is no answer to that. The link is of no use for control then.
-    #[inline(never)]
     pub fn handle_answer(&mut self, question: Question, body: &[u8]) -> Result<Changed, Error> {
         if question.round != self.reading.round {
             return Ok(Changed::Nothing);
@@ -71,7 +70,6 @@ impl Plane {
     /// The node did not answer a question, or refused it, or its answer is too long. Whether the
     /// plane gets along; if not, the question is due again, and the link is of no use for control
     /// unless the failure passes.
-    #[inline(never)]
     pub fn handle_failure(&mut self, question: Question, error: &Error) -> bool {
         if question.round != self.reading.round {
             return true;
@@ -119,7 +117,6 @@ impl Plane {
         }
     }
 
-    #[inline(never)]
     fn take_local(&mut self, body: &[u8]) -> Result<Changed, Error> {
         let names = [
             "host_id",
@@ -146,7 +143,6 @@ impl Plane {
         Ok(Changed::Local(self.reading.local))
     }
 
-    #[inline(never)]
     fn take_peers(&mut self, body: &[u8]) -> Result<Changed, Error> {
         let names = [
             "host_id",
@@ -230,13 +226,11 @@ impl Plane {
     }
 
     /// Takes the body of an EVENT. One that is not known, or cannot be read, means nothing.
-    #[inline(never)]
     pub fn handle_event(&mut self, body: &[u8]) -> Changed {
         self.take_event(&mut Reader::new(body))
             .unwrap_or(Changed::Nothing)
     }
 
-    #[inline(never)]
     fn take_event(&mut self, reader: &mut Reader<'_>) -> Option<Changed> {
         match text(reader)? {
             "TOPOLOGY_CHANGE" => self.read_again(),

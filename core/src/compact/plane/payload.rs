@@ -17,7 +17,6 @@ pub(super) type Head = ((i64, i64), Option<TabletVersion>);
 
 /// Reads the value of a payload, its first replicas into an empty list; nothing if it is not what its
 /// kind prescribes.
-#[inline(never)]
 pub(super) fn parse(
     kind: PayloadKind,
     mut value: &[u8],

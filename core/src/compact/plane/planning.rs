@@ -137,7 +137,6 @@ impl Plane {
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
-    #[inline(never)]
     fn locate(&self, route: &Route, located: &mut Located) -> Option<&Record> {
         let (table, token) = (route.table?, route.token?);
         let Some(tablet) = self.tablet_at(table, token) else {
@@ -210,7 +209,6 @@ impl Planning<'_> {
     }
 
     /// Puts the replicas that may be contacted into the order of the base plan.
-    #[inline(never)]
     fn rank(&mut self, located: &Located) {
         let (head, tail) = located
             .replicas

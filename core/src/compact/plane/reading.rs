@@ -131,7 +131,6 @@ impl Plane {
 
     /// Writes the body of a QUERY that asks the next question, if there is one, for the link that
     /// has agreed on this.
-    #[inline(never)]
     pub fn put_question(&mut self, agreed: &Agreed, body: &mut BytesMut) -> Option<Question> {
         let mut text = Vec::new();
         let (subject, number) = self.next_subject(&mut text)?;
@@ -152,7 +151,6 @@ impl Plane {
     }
 
     /// What is to be asked next, no longer due then, and its statement.
-    #[inline(never)]
     fn next_subject(&mut self, text: &mut Vec<u8>) -> Option<(Subject, u16)> {
         match self.reading.nodes {
             Nodes::LocalDue => {

@@ -53,7 +53,6 @@ pub(super) struct Table {
 impl Plane {
     /// The number of a table that a statement uses. What is to be known of it becomes due. `None` if
     /// there are too many: the statement is used without routing, and that is counted.
-    #[inline(never)]
     pub fn table(&mut self, keyspace: &str, name: &str) -> Option<TableKey> {
         let owner = self.keyspace_named(keyspace);
         let is_it =
@@ -123,7 +122,6 @@ impl Plane {
 
     /// The schema changed, as an event or an answer tells: in the whole keyspace, or only for one
     /// table of it. What is known of it is read again; tablets of what is gone are forgotten.
-    #[inline(never)]
     pub fn note_schema_change(&mut self, keyspace: &str, table: Option<&str>, is_dropped: bool) {
         let Some(owner) = self.keyspace_named(keyspace) else {
             return;

@@ -153,7 +153,6 @@ impl Tablets {
     }
 
     /// Puts a tablet in place of all that it overlaps. There is room for it alone.
-    #[inline(never)]
     fn insert(&mut self, tablet: &Record, replicas: &[Replica]) {
         let is_hit = |record: &&Record| {
             record.table == tablet.table && record.first < tablet.last && tablet.first < record.last
@@ -183,7 +182,6 @@ impl Tablets {
     }
 
     /// Drops the least used tablets until `more` records fit, and reserves the place.
-    #[inline(never)]
     fn make_room(&mut self, more: usize) {
         while self.records.len().saturating_add(more) > self.records_max {
             let visited = tablet(self.records.get(self.hand..).unwrap_or_default());
@@ -229,7 +227,6 @@ impl Tablets {
 
     /// The cluster was read anew. Tablets of members that are gone go, and strangers that have
     /// become members are known as such; those that no tablet names any more are forgotten.
-    #[inline(never)]
     pub(super) fn settle(&mut self, strangers: &mut [Uuid], cluster: &Cluster) {
         for (number, host_id) in (STRANGERS..).zip(strangers) {
             let member = cluster.by_host_id(*host_id);
@@ -322,7 +319,6 @@ impl Plane {
     }
 
     /// Takes the payload of an answer to a statement on this table.
-    #[inline(never)]
     pub fn learn(&mut self, table: TableKey, kind: PayloadKind, value: &[u8]) -> Learned {
         let mut replicas = payload::NamedReplicas::new();
         match payload::parse(kind, value, &mut replicas) {
@@ -333,7 +329,6 @@ impl Plane {
 
     /// Stores a tablet that owns `(first, last]`, also one that an earlier session saved. Replicas
     /// are hosts and shards in the server's order; at most 16 are kept.
-    #[inline(never)]
     pub fn put_tablet(
         &mut self,
         table: TableKey,
@@ -381,7 +376,6 @@ impl Plane {
     }
 
     /// The number under which a host is stored; notes if it was not heard of before.
-    #[inline(never)]
     fn node_of(&mut self, host_id: Uuid, is_new: &mut bool) -> u16 {
         if let Some(member) = self.cluster.by_host_id(host_id) {
             return member;

@@ -15,7 +15,7 @@ use crate::gather::Gather;
 use crate::wire::{
     ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader, StringList,
 };
-use crate::words::{boxed, place};
+use crate::words::{boxed, place, put};
 
 /// The ERROR response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn text(mut bytes: &[u8]) -> Box<str> {
     loop {
         let error = match core::str::from_utf8(bytes) {
             Ok(rest) => {
-                text.push_str(rest);
+                put(&mut text, rest);
                 return text.into_boxed_str();
             }
             Err(error) => error,
@@ -62,7 +62,7 @@ fn text(mut bytes: &[u8]) -> Box<str> {
         let (valid, rest) = bytes
             .split_at_checked(error.valid_up_to())
             .unwrap_or_default();
-        text.push_str(core::str::from_utf8(valid).unwrap_or_default());
+        put(&mut text, core::str::from_utf8(valid).unwrap_or_default());
         text.push(char::REPLACEMENT_CHARACTER);
         // Without a length the text ends within a letter.
         bytes = rest
@@ -74,8 +74,8 @@ fn text(mut bytes: &[u8]) -> Box<str> {
 impl ServerError {
     pub(crate) fn put_text(&self, text: &mut String) {
         self.code.put_text(text);
-        text.push_str(": ");
-        text.push_str(&self.message);
+        put(text, ": ");
+        put(text, &self.message);
     }
 }
 
