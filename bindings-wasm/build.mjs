@@ -7,6 +7,7 @@
 // dist/timeuuid.js     UUIDs that hold a time
 // dist/types/          what tsc says of the sources
 // dist/internals.js    for the tests of the parts; not published
+// LICENSE-*            copies of the repository's
 //
 // wasm-opt gets no feature flags: it reads the right set from the module, which cargo must
 // therefore not strip. Debian's wasm-opt breaks modules; npm's is used. Control flow is taken apart
@@ -15,7 +16,7 @@
 // alike are put together (order.mjs), which takes 2 % off the module after gzip.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { named } from "./order.mjs";
@@ -99,5 +100,6 @@ await build({
   outfile: at("dist/internals.js"),
   sourcemap: "inline",
 });
+for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(at(`../${name}`), at(name));
 rmSync(at("dist/types"), { recursive: true, force: true });
 run("tsc", "-p", at("."));
