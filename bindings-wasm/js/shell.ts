@@ -125,6 +125,8 @@ export class Shell implements Settler {
   /** Waits for what others wait for too, as long as one wants to. */
   async wait<T>(promise: Promise<T>, { signal, timeout }: RequestOptions): Promise<T> {
     let unlisten = () => {};
+    // Who gives up does not hear how it ends.
+    promise.catch(() => {});
     try {
       this.#check();
       if (signal?.aborted) throw aborted(signal, false);

@@ -245,6 +245,19 @@ test("an aborted request rejects at once and harms no other", long, async () => 
   await db.close();
 });
 
+test("a close that is given up ends what is under way, and leaves no rejection to nobody", long, async () => {
+  const nobody = [];
+  const listener = (error) => nobody.push(error);
+  process.on("unhandledRejection", listener);
+  const db = await open();
+  const asked = rejects(db.execute("SELECT key FROM system.local"), { kind: "usage", message: "the database is closed" });
+  await rejects(db.close({ signal: AbortSignal.abort() }), { kind: "aborted" });
+  await asked;
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  process.off("unhandledRejection", listener);
+  assert.deepEqual(nobody, []);
+});
+
 test("errors say who is at fault", long, async () => {
   const db = await open();
   const insert = await db.prepare("INSERT INTO shop.item (k, u) VALUES (?, ?)");
