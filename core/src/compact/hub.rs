@@ -501,17 +501,24 @@ impl Desk {
     }
 }
 
+impl Desk {
+    #[inline(never)]
+    fn order(&mut self, order: Order) {
+        self.orders.push(order);
+    }
+}
+
 impl Host for Desk {
     fn connect(&mut self, link: u32, target: Target) {
-        self.orders.push(Order::Connect(link, target));
+        self.order(Order::Connect(link, target));
     }
 
     fn abort(&mut self, link: u32) {
-        self.orders.push(Order::Abort(link));
+        self.order(Order::Abort(link));
     }
 
     fn close(&mut self, link: u32) {
-        self.orders.push(Order::Close(link));
+        self.order(Order::Close(link));
     }
 
     fn steering(&self) -> SteeringKind {

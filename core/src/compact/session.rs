@@ -27,6 +27,7 @@ use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
 use crate::sync::Local;
 use crate::wire::Values;
+use crate::words::put;
 
 /// Makes a session and its runner. Nothing happens until the runner is polled; then
 /// [`Session::ready`] tells when the session can be used, or why it cannot.
@@ -304,9 +305,9 @@ pub(super) fn does_not_fit(index: usize, markers: usize) -> Error {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut text = alloc::string::String::from("value ");
     put_number(&mut text, u64::from(number(index)).saturating_add(1));
-    text.push_str(" does not fit one of ");
+    put(&mut text, " does not fit one of ");
     put_number(&mut text, u64::from(number(markers)));
-    text.push_str(" markers");
+    put(&mut text, " markers");
     Error::with_text(ErrorKind::Encode(EncodeFailure::Value), text)
 }
 

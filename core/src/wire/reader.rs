@@ -13,6 +13,7 @@ use core::ops::Deref;
 use uuid::Uuid;
 
 use crate::digits::{put_hex, put_number, put_signed};
+use crate::words::put;
 
 /// Why bytes could not be read. It dereferences to the [`ParseFacts`], which stands on the heap: one
 /// word goes through the many results that never fail, in place of five.
@@ -73,38 +74,38 @@ pub enum ParseErrorKind {
 
 impl ParseError {
     pub(crate) fn put_text(&self, text: &mut String) {
-        text.push_str(self.what);
-        text.push_str(" at byte ");
+        put(text, self.what);
+        put(text, " at byte ");
         put_number(text, u64::from(self.at));
-        text.push_str(": ");
+        put(text, ": ");
         match self.kind {
             ParseErrorKind::Truncated { needed, left } => {
-                text.push_str("needs ");
+                put(text, "needs ");
                 put_number(text, u64::from(needed));
-                text.push_str(" bytes, ");
+                put(text, " bytes, ");
                 put_number(text, u64::from(left));
-                text.push_str(" left");
+                put(text, " left");
             }
             ParseErrorKind::Trailing { extra } => {
                 put_number(text, u64::from(extra));
-                text.push_str(" bytes too many");
+                put(text, " bytes too many");
             }
             ParseErrorKind::BadLength { len } => {
-                text.push_str("bad length ");
+                put(text, "bad length ");
                 put_signed(text, len);
             }
             ParseErrorKind::BadCount { count } => {
-                text.push_str("bad count ");
+                put(text, "bad count ");
                 put_signed(text, count);
             }
             ParseErrorKind::UnknownCode { code } => {
-                text.push_str("unknown code 0x");
+                put(text, "unknown code 0x");
                 put_hex(text, code, 1);
             }
-            ParseErrorKind::Null => text.push_str("null"),
-            ParseErrorKind::NotUtf8 => text.push_str("not UTF-8"),
-            ParseErrorKind::OutOfRange => text.push_str("out of range"),
-            ParseErrorKind::TooDeep => text.push_str("nested too deeply"),
+            ParseErrorKind::Null => put(text, "null"),
+            ParseErrorKind::NotUtf8 => put(text, "not UTF-8"),
+            ParseErrorKind::OutOfRange => put(text, "out of range"),
+            ParseErrorKind::TooDeep => put(text, "nested too deeply"),
         }
     }
 }
@@ -238,6 +239,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An `[inetaddr]`: one byte of length, 4 or 16, and the address.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn inet_address(&mut self, what: &'static str) -> Result<IpAddr, ParseError> {
         let start = self.clone();
         match self.byte(what)? {

@@ -13,6 +13,7 @@ use core::ops::Deref;
 use bytes::BytesMut;
 
 use crate::digits::put_number;
+use crate::words::put;
 
 use super::{Consistency, ProtocolVersion};
 
@@ -58,11 +59,11 @@ pub enum EncodeErrorKind {
 
 impl EncodeError {
     pub(crate) fn put_text(&self, text: &mut String) {
-        text.push_str(self.what);
+        put(text, self.what);
         let numbers = |text: &mut String, count: usize, unit: &str, max: u64| {
-            text.push_str(": ");
+            put(text, ": ");
             put_number(text, u64::try_from(count).unwrap_or(u64::MAX));
-            text.push_str(unit);
+            put(text, unit);
             put_number(text, max);
         };
         let (phrase, version) = match self.kind {
@@ -78,7 +79,7 @@ impl EncodeError {
             }
             EncodeErrorKind::NotHere => (": not allowed here", None),
         };
-        text.push_str(phrase);
+        put(text, phrase);
         if let Some(version) = version {
             put_number(text, u64::from(version.number()));
         }

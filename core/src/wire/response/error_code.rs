@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use crate::digits::put_hex;
+use crate::words::put;
 
 /// What kind of error the server reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,9 +132,9 @@ impl ErrorCode {
 
 impl ErrorCode {
     pub(crate) fn put_text(self, text: &mut String) {
-        text.push_str(self.name());
+        put(text, self.name());
         if let Some(number) = self.number() {
-            text.push_str(" (0x");
+            put(text, " (0x");
             put_hex(text, number.cast_unsigned(), 4);
             text.push(')');
         }

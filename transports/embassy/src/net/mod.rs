@@ -91,10 +91,11 @@ impl<'d, const N: usize> SocketPool<'d, N> {
         stack: Stack<'d>,
         buffers: &'d mut SocketBuffers<N, RX, TX>,
     ) -> Self {
-        let slots = buffers
-            .sockets
-            .each_mut()
-            .map(|(rx, tx)| Slot::new(TcpSocket::new(stack, rx, tx)));
+        // In a loop: mapping an array would make each socket by code of its own.
+        let slots = [const { Slot(Cell::new(None)) }; N];
+        for (slot, (rx, tx)) in slots.iter().zip(&mut buffers.sockets) {
+            slot.put(TcpSocket::new(stack, rx, tx));
+        }
         Self(Sockets {
             stack,
             steering: Cell::default(),
@@ -137,10 +138,10 @@ struct Sockets<'d, S: ?Sized> {
 struct Slot<'d>(Cell<Option<TcpSocket<'d>>>);
 
 impl<'d> Slot<'d> {
-    fn new(mut socket: TcpSocket<'d>) -> Self {
+    fn put(&self, mut socket: TcpSocket<'d>) {
         // Whole frames are written at once; waiting for more would only add the peer's ack delay.
         socket.set_nagle_enabled(false);
-        Self(Cell::new(Some(socket)))
+        self.0.set(Some(socket));
     }
 
     fn is_free(&self) -> bool {
