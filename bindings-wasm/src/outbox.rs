@@ -47,11 +47,6 @@ impl Outbox {
         self.fill_word();
     }
 
-    /// Words that were written before.
-    pub(crate) fn put_words(&mut self, words: &[u8]) {
-        self.bytes.extend_from_slice(words);
-    }
-
     pub(crate) fn put_text(&mut self, text: &str) {
         self.put_bytes(text.as_bytes());
     }
