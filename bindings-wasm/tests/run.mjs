@@ -182,6 +182,16 @@ test("a thousand requests at once, each with its own answer", long, async () => 
   await db.close();
 });
 
+test("more requests at once than a connection and its queue take are refused at once, and no other", long, async () => {
+  const db = await connect({ contactPoints: cluster.contact });
+  const ask = () => db.execute("SELECT key FROM system.local");
+  const told = await Promise.allSettled(Array.from({ length: 2048 + 4096 + 10 }, ask));
+  const refused = told.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
+  assert.deepEqual(refused.map(({ kind, retryable }) => [kind, retryable]), Array(10).fill(["limit", true]));
+  assert.equal((await ask()).length, 1);
+  await db.close();
+});
+
 test("results say where they come from, and conditional ones whether they were applied", long, async () => {
   const db = await open({ keyspace: "shop" });
   const insert = await db.prepare("INSERT INTO item (k, t) VALUES (?, ?) IF NOT EXISTS");
