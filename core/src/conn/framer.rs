@@ -144,12 +144,15 @@ impl Framer {
                         self.state = State::End;
                         continue;
                     }
-                    let taken = match mode {
-                        BodyMode::Whole if input.len() < left => return Ok(None),
-                        BodyMode::Whole => left,
-                        BodyMode::Streaming if input.is_empty() => return Ok(None),
-                        BodyMode::Streaming => left.min(input.len()),
+                    let must_wait = match mode {
+                        BodyMode::Whole => input.len() < left,
+                        BodyMode::Streaming => input.is_empty(),
                     };
+                    if must_wait {
+                        return Ok(None);
+                    }
+                    // So said, the compiler sees that it is not beyond the end.
+                    let taken = left.min(input.len());
                     self.state = State::Body {
                         left: left.saturating_sub(taken),
                         mode,
