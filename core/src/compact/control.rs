@@ -71,11 +71,10 @@ impl Machine {
             if is_control {
                 control = Some(at);
             }
-            for body in core::mem::take(&mut link.events) {
-                if is_control {
-                    has_changed = true;
-                    self.handle_event(&body);
-                }
+            let events = core::mem::take(&mut link.events);
+            for body in events.iter().filter(|_| is_control) {
+                has_changed = true;
+                self.handle_event(body);
             }
         }
         let Some(link) = control.and_then(|at| self.links.get_mut(at)) else {
@@ -151,7 +150,6 @@ impl Machine {
         let Some(link) = self.links.get_mut(at) else {
             return;
         };
-        let Some(agreed) = link.agreed else { return };
         if self.control.link != Some(link.number) {
             return;
         }
@@ -161,10 +159,12 @@ impl Machine {
         let Some(outcome) = link.take_outcome(key) else {
             return;
         };
-        let outcome = outcome.and_then(|answer| match answer.opcode {
-            Opcode::Error => Err(answer.server_error(&agreed)),
-            _ => Ok(answer),
-        });
+        let outcome = match (outcome, &link.agreed) {
+            (Ok(answer), Some(agreed)) if answer.opcode == Opcode::Error => {
+                Err(answer.server_error(agreed))
+            }
+            (outcome, _) => outcome,
+        };
         match (
             core::mem::replace(&mut self.control.stage, Stage::Resting),
             outcome,

@@ -411,13 +411,10 @@ impl Machine {
         statement.prepared_on = Some(link);
         let too_many = self.statements.len() >= self.config.limits.prepared_statements;
         let kept = match too_many {
-            true => Err(()),
-            false => self
-                .statements
-                .insert(Local::new(statement))
-                .map_err(|_| ()),
+            true => None,
+            false => self.statements.insert(Local::new(statement)),
         };
-        kept.map_err(|()| Error::new(ErrorKind::Busy))
+        kept.ok_or_else(|| Error::new(ErrorKind::Busy))
     }
 }
 

@@ -359,7 +359,7 @@ impl Desk {
         if request == NONE {
             return Err(busy());
         }
-        let ticket = self.seats.insert(seat).map_err(|_| busy())?;
+        let ticket = self.seats.insert(seat).ok_or_else(busy)?;
         let place = place(request);
         if self.tickets.len() <= place {
             self.tickets.resize(place.saturating_add(1), NONE);

@@ -208,7 +208,13 @@ impl Link {
             let cut = match self.framer.poll_cut(&mut self.input) {
                 Ok(Some(cut)) => cut,
                 Ok(None) => return Ok(()),
-                Err(error) => return Err(self.broken_stream(&error, told)),
+                Err(error) => {
+                    let too_long = match &error {
+                        FramerError::TooLong(header) => Some(header),
+                        FramerError::Header(_) => None,
+                    };
+                    return Err(self.broken_stream(too_long, told));
+                }
             };
             match cut {
                 Cut::Start(header) => {
@@ -272,16 +278,14 @@ impl Link {
     }
 
     /// The request whose answer is too long fails with a cause of its own.
-    fn broken_stream(&mut self, error: &FramerError, told: &mut Vec<u32>) -> Error {
-        match error {
-            FramerError::TooLong(header) => {
-                if let Some(connection) = &mut self.connection {
-                    connection.handle_too_long(header, |caller| told.push(caller));
-                }
-                Error::new(ErrorKind::Limit(LimitField::FrameLen))
-            }
-            FramerError::Header(_) => PeerMisbehaved::BadHeader.into(),
+    fn broken_stream(&mut self, too_long: Option<&FrameHeader>, told: &mut Vec<u32>) -> Error {
+        let Some(header) = too_long else {
+            return PeerMisbehaved::BadHeader.into();
+        };
+        if let Some(connection) = &mut self.connection {
+            connection.handle_too_long(header, |caller| told.push(caller));
         }
+        Error::new(ErrorKind::Limit(LimitField::FrameLen))
     }
 
     #[inline(never)]

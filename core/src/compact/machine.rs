@@ -213,27 +213,27 @@ impl Machine {
         }
         self.queue_due = self.queue_due.min(request.deadline);
         match self.requests.insert(Some(request)) {
-            Ok(number) => {
+            Some(number) => {
                 self.queue.push_back(number);
                 number
             }
-            Err(_) => NONE,
+            None => NONE,
         }
     }
 
     /// A request for a statement that is known already; it ends at the next run.
     pub(super) fn give_statement(&mut self, statement: Local<Statement>) -> u32 {
         match self.statements.insert(statement) {
-            Ok(kept) if self.is_open() => {
+            Some(kept) if self.is_open() => {
                 let number = self.number();
                 self.given.push((number, kept));
                 number
             }
-            Ok(kept) => {
+            Some(kept) => {
                 self.statements.remove(kept);
                 self.refuse(session_closed())
             }
-            Err(_) => self.refuse(Error::new(ErrorKind::Busy)),
+            None => self.refuse(Error::new(ErrorKind::Busy)),
         }
     }
 

@@ -237,7 +237,10 @@ impl Machine {
 
     /// Where a first connection may be found.
     pub(super) fn places(&self) -> Vec<Endpoint> {
-        let mut places = self.config.contact_points.clone();
+        let mut places = Vec::new();
+        for point in &self.config.contact_points {
+            places.push(point.clone());
+        }
         if self.is_full() {
             for member in 0..self.plane.members_end() {
                 if let Some(place) = self.member_place(member)

@@ -32,7 +32,10 @@ impl Random {
     pub(super) fn shuffle<T>(&mut self, values: &mut [T]) {
         for end in (1..values.len()).rev() {
             let bound = u64::try_from(end).unwrap_or(0).saturating_add(1);
-            values.swap(end, usize::try_from(self.below(bound)).unwrap_or(0));
+            let other = usize::try_from(self.below(bound)).unwrap_or(0);
+            if let Ok([one, other]) = values.get_disjoint_mut([end, other]) {
+                core::mem::swap(one, other);
+            }
         }
     }
 }

@@ -102,9 +102,10 @@ impl Machine {
                 None => at = at.saturating_add(1),
                 Some(error) => {
                     has_changed = true;
-                    let link = self.links.swap_remove(at);
-                    host.abort(link.number);
-                    self.lost(&link, error, host);
+                    if let Some(link) = self.take_link(at) {
+                        host.abort(link.number);
+                        self.lost(&link, error, host);
+                    }
                 }
             }
         }
@@ -119,6 +120,15 @@ impl Machine {
             }
         }
         has_changed
+    }
+
+    /// The last link takes its place.
+    fn take_link(&mut self, at: usize) -> Option<Box<Link>> {
+        let last = self.links.pop()?;
+        Some(match self.links.get_mut(at) {
+            Some(place) => core::mem::replace(place, last),
+            None => last,
+        })
     }
 
     /// A link takes requests of its own; the other attempts to have a first one are given up.

@@ -19,21 +19,15 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Keeps a value and tells its number; gives it back if there are too many.
-    pub(super) fn insert(&mut self, value: T) -> Result<u32, T> {
-        if let Some(number) = self.free.pop()
-            && let Some(entry) = self.entries.get_mut(place(number))
-        {
-            *entry = Some(value);
-            return Ok(number);
+    /// Keeps a value and tells its number; drops it if there are too many.
+    pub(super) fn insert(&mut self, value: T) -> Option<u32> {
+        let number = self.free.pop().unwrap_or_else(|| self.end());
+        match self.entries.get_mut(place(number)) {
+            Some(entry) => *entry = Some(value),
+            None if number < ENTRIES_MAX => self.entries.push(Some(value)),
+            None => return None,
         }
-        match u32::try_from(self.entries.len()) {
-            Ok(number) if number < ENTRIES_MAX => {
-                self.entries.push(Some(value));
-                Ok(number)
-            }
-            _ => Err(value),
-        }
+        Some(number)
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
@@ -85,12 +79,12 @@ mod tests {
     #[test]
     fn numbers_are_used_again_only_after_removal() {
         let mut slab = Slab::new();
-        assert_eq!((slab.insert('a'), slab.insert('b')), (Ok(0), Ok(1)));
+        assert_eq!((slab.insert('a'), slab.insert('b')), (Some(0), Some(1)));
         assert_eq!(
             (slab.remove(0), slab.remove(0), slab.remove(9)),
             (Some('a'), None, None)
         );
-        assert_eq!((slab.insert('c'), slab.insert('d')), (Ok(0), Ok(2)));
+        assert_eq!((slab.insert('c'), slab.insert('d')), (Some(0), Some(2)));
         assert_eq!(slab.get(1), Some(&'b'));
         assert_eq!(slab.len(), 3);
     }

@@ -157,6 +157,7 @@ impl Framer {
                         left: left.saturating_sub(taken),
                         mode,
                     };
+                    let taken = taken.min(input.len());
                     return Ok(Some(Cut::Piece(input.split_to(taken).freeze())));
                 }
             }
@@ -167,8 +168,8 @@ impl Framer {
         let Some(&bytes) = input.first_chunk::<HEADER_LEN>() else {
             return Ok(None);
         };
-        let header = FrameHeader::parse_response(bytes).map_err(FramerError::Header)?;
         input.advance(HEADER_LEN);
+        let header = FrameHeader::parse_response(bytes).map_err(FramerError::Header)?;
         // A target where this does not fit has `frame_len_max` far below.
         let left = usize::try_from(header.body_len).unwrap_or(usize::MAX);
         if header.body_len <= self.limits.frame_len_max {

@@ -44,14 +44,11 @@ impl Distance {
     pub(super) const ALL: [Self; 3] = [Self::Rack, Self::Dc, Self::Remote];
 
     fn new(policy: &Policy, dc: &str, rack: &str) -> Self {
-        match (
-            policy.preferred_dc.as_deref(),
-            policy.preferred_rack.as_deref(),
-        ) {
+        match (&policy.preferred_dc, &policy.preferred_rack) {
             (None, _) => Self::Dc,
-            (Some(local), Some(near)) if local == dc && near == rack => Self::Rack,
-            (Some(local), _) if local == dc => Self::Dc,
-            _ => Self::Remote,
+            (Some(local), _) if **local != *dc => Self::Remote,
+            (_, Some(near)) if **near == *rack => Self::Rack,
+            _ => Self::Dc,
         }
     }
 }
@@ -216,6 +213,7 @@ impl Cluster {
 
     /// The number of a name, which is kept if it is new. Names that are too many or too long are
     /// all the same one.
+    #[inline(never)]
     pub(super) fn intern(&mut self, name: &str, members_max: usize) -> u16 {
         let known = self.names.iter().position(|known| **known == *name);
         let place = known.unwrap_or(self.names.len());
@@ -294,27 +292,36 @@ impl Plane {
     pub(super) fn put_row(&mut self, row: &Row<'_>) -> Option<u16> {
         let members_max = usize::from(self.limits.members).min(MEMBERS_MAX);
         let cluster = &mut self.cluster;
-        let is_it = |member: &Member| member.host_id == row.host_id;
-        let known = cluster.members.iter().position(is_it);
-        let place = known.or_else(|| cluster.members.iter().position(|member| !member.is_present));
-        let place = place.unwrap_or(cluster.members.len());
+        let (mut known, mut free) = (None, None);
+        for (place, member) in cluster.members.iter().enumerate() {
+            if member.host_id == row.host_id {
+                known = Some(place);
+                break;
+            }
+            if !member.is_present {
+                free = free.or(Some(place));
+            }
+        }
+        let place = known.or(free).unwrap_or(cluster.members.len());
         let number = u16::try_from(place).ok().filter(|_| place < members_max);
         let Some(number) = number else {
             cluster.left_out = cluster.left_out.saturating_add(1);
             return None;
         };
-        let names = [row.dc, row.rack].map(|name| cluster.intern(name, members_max));
-        if place == cluster.members.len() {
-            cluster.members.push(Member::default());
-        }
-        let member = cluster.members.get_mut(place)?;
+        let dc = cluster.intern(row.dc, members_max);
+        let rack = cluster.intern(row.rack, members_max);
         if known.is_none() {
-            *member = Member {
+            let new = Member {
                 is_up: true,
                 is_enabled: true,
                 ..Member::default()
             };
+            match cluster.members.get_mut(place) {
+                Some(member) => *member = new,
+                None => cluster.members.push(new),
+            }
         }
+        let member = cluster.members.get_mut(place)?;
         if member.is_seen && member.address <= row.address {
             return Some(number);
         }
@@ -324,7 +331,7 @@ impl Plane {
         member.host_id = row.host_id;
         member.address = row.address;
         member.broadcast = row.broadcast;
-        [member.dc, member.rack] = names;
+        (member.dc, member.rack) = (dc, rack);
         member.distance = Distance::new(&self.policy, row.dc, row.rack);
         member.has_tokens = row.has_tokens;
         member.is_present = true;

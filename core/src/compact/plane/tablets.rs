@@ -177,7 +177,11 @@ impl Tablets {
             }
             record.set(IS_CONTINUED, is_continued);
             is_continued = true;
-            self.records.insert(at, record);
+            // Those behind it make way one by one: room was made, so that nothing else can happen.
+            for place in self.records.iter_mut().skip(at) {
+                core::mem::swap(place, &mut record);
+            }
+            self.records.push(record);
         }
     }
 
