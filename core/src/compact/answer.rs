@@ -17,21 +17,23 @@ pub(super) fn message(answer: &Answer) -> Result<&[u8], Error> {
     Ok(reader.rest())
 }
 
-/// The result that is no error.
-pub(super) fn result<'a>(answer: &'a Answer, agreed: &Agreed) -> Result<ResultBody<'a>, Error> {
-    if answer.opcode == Opcode::Error {
-        return Err(answer.server_error(agreed));
+/// What stands behind the kind of a result, if it is this one. Others are not taken apart, which would
+/// bring the code of all.
+pub(super) fn of_kind(message: &[u8], kind: u32) -> Result<Reader<'_>, Error> {
+    let mut reader = Reader::new(message);
+    match reader.bits("result kind")? == kind {
+        true => Ok(reader),
+        false => Err(PeerMisbehaved::UnexpectedFrame.into()),
     }
-    let mut reader = Reader::new(message(answer)?);
-    Ok(ResultBody::parse(&agreed.dialect(), &mut reader)?)
 }
 
 /// Whether a node has set the keyspace.
 pub(super) fn check_keyspace(answer: &Answer, agreed: &Agreed) -> Result<(), Error> {
-    match result(answer, agreed)? {
-        ResultBody::SetKeyspace(_) => Ok(()),
-        _ => Err(PeerMisbehaved::UnexpectedFrame.into()),
+    if answer.opcode == Opcode::Error {
+        return Err(answer.server_error(agreed));
     }
+    of_kind(message(answer)?, ResultBody::SET_KEYSPACE)?.string("keyspace")?;
+    Ok(())
 }
 
 /// A node that did not know a statement has it now: whether it is the same.

@@ -145,10 +145,8 @@ impl Statement {
 
 #[inline(never)]
 fn parse<'a>(body: &'a [u8], dialect: &Dialect) -> Result<Prepared<'a>, Error> {
-    match ResultBody::parse(dialect, &mut Reader::new(body))? {
-        ResultBody::Prepared(prepared) => Ok(prepared),
-        _ => Err(crate::error::PeerMisbehaved::UnexpectedFrame.into()),
-    }
+    let mut reader = answer::of_kind(body, ResultBody::PREPARED)?;
+    Ok(Prepared::parse(dialect, &mut reader)?)
 }
 
 /// How a request is to be run; what is `None` is as the session is set.

@@ -62,10 +62,10 @@ impl<'d> EmbassyConnecting<'d> {
         }
     }
 
-    /// Looks the name up first.
+    /// Looks the name up first, if there is one.
     #[cfg(feature = "dns")]
-    pub(crate) fn after(mut self, resolving: EmbassyResolving<'d>, port: u16) -> Self {
-        self.resolving = Some((resolving, port));
+    pub(crate) fn after(mut self, resolving: Option<(EmbassyResolving<'d>, u16)>) -> Self {
+        self.resolving = resolving;
         self
     }
 

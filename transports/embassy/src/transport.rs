@@ -151,16 +151,23 @@ impl<'d> Transport for EmbassyTransport<'d> {
             Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
             _ => None,
         };
-        let to = |remote| EmbassyConnecting::new(self.network, self.watch, wish, deadline, remote);
-        match target.endpoint {
-            Endpoint::Addr(remote) => to(Remote::new(remote)),
+        #[cfg(feature = "dns")]
+        let mut resolving = None;
+        let remote = match target.endpoint {
+            Endpoint::Addr(remote) => Remote::new(remote),
             #[cfg(feature = "dns")]
             Endpoint::Name { host, port } => {
-                to(Remote::NOBODY).after(self.look_up(&host, deadline), port)
+                resolving = Some((self.look_up(&host, deadline), port));
+                Remote::NOBODY
             }
             // Unix sockets and relays do not exist here.
-            _ => to(Remote::NOBODY),
-        }
+            _ => Remote::NOBODY,
+        };
+        let connecting = EmbassyConnecting::new(self.network, self.watch, wish, deadline, remote);
+        #[cfg(feature = "dns")]
+        return connecting.after(resolving);
+        #[cfg(not(feature = "dns"))]
+        connecting
     }
 
     fn steering(&self) -> SteeringKind {

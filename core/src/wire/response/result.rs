@@ -20,14 +20,19 @@ pub enum ResultBody<'a> {
 }
 
 impl<'a> ResultBody<'a> {
+    /// The kind of [`SetKeyspace`](Self::SetKeyspace).
+    pub(crate) const SET_KEYSPACE: u32 = 3;
+    /// The kind of [`Prepared`](Self::Prepared).
+    pub(crate) const PREPARED: u32 = 4;
+
     /// Reads the body.
     pub fn parse(dialect: &Dialect, reader: &mut Reader<'a>) -> Result<Self, ParseError> {
         let start = reader.clone();
         Ok(match reader.bits("result kind")? {
             1 => Self::Void,
             2 => Self::Rows(Rows::parse(reader)?),
-            3 => Self::SetKeyspace(reader.string("keyspace")?),
-            4 => Self::Prepared(Prepared::parse(dialect, reader)?),
+            Self::SET_KEYSPACE => Self::SetKeyspace(reader.string("keyspace")?),
+            Self::PREPARED => Self::Prepared(Prepared::parse(dialect, reader)?),
             5 => Self::SchemaChange(SchemaChange::parse(reader)?),
             kind => return Err(start.unknown_code("result kind", kind)),
         })
