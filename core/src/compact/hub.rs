@@ -40,6 +40,9 @@ pub(super) struct State {
     /// Who runs the machine, and whether it has something to do.
     pub(super) runner: Option<Waker>,
     pub(super) is_stirred: bool,
+    /// The runner is polled again before its task rests, if it was called.
+    pub(super) is_near: bool,
+    pub(super) is_called: bool,
     /// The earliest deadline of what was submitted since the machine was run, and to be written.
     pub(super) due: Option<Instant>,
     /// When an orderly end is given up.
@@ -172,6 +175,8 @@ impl Hub {
                 desk,
                 runner: None,
                 is_stirred: true,
+                is_near: false,
+                is_called: false,
                 due: None,
                 close_by: Instant::FAR_FUTURE,
                 over: None,
@@ -194,7 +199,7 @@ impl Hub {
 
     /// The same for what tells by itself whether the machine is to be run.
     fn rouse<R>(&self, action: impl FnOnce(&mut State) -> R) -> Option<R> {
-        let (result, waker) = self.with(|state| (action(state), state.runner.take()))?;
+        let (result, waker) = self.with(|state| (action(state), state.call_runner()))?;
         if let Some(waker) = waker {
             assert_unlocked();
             waker.wake();
@@ -274,11 +279,12 @@ impl Hub {
             let is_awaited = flow.is_stalled || flow.is_unread;
             state.is_stirred |= flow.is_stalled;
             (flow.is_stalled, flow.is_unread) = (false, false);
+            let old = known.replace(waker);
             let runner = match is_awaited {
-                true => state.runner.take(),
+                true => state.call_runner(),
                 false => None,
             };
-            (None, known.replace(waker), runner)
+            (None, old, runner)
         });
         let Some((next, _old, runner)) = looked else {
             return Poll::Ready(Err(session_closed()));
@@ -340,6 +346,17 @@ impl Hub {
         });
         let (held, buffer, head_len) = found.flatten().ok_or_else(stale)?;
         Ok((held, Binder::behind(buffer, head_len)))
+    }
+}
+
+impl State {
+    /// The runner's waker, unless the runner goes on without being woken.
+    const fn call_runner(&mut self) -> Option<Waker> {
+        if self.is_near {
+            self.is_called = true;
+            return None;
+        }
+        self.runner.take()
     }
 }
 
@@ -405,17 +422,18 @@ impl Desk {
         None
     }
 
-    /// Takes it back; tells who waits for what has come.
+    /// Takes it back; tells who waits for what has come. `is_known` if the link tells when more has.
     pub(super) fn return_window(
         &mut self,
         request: u32,
         window: BytesMut,
         is_filled: bool,
+        is_known: bool,
     ) -> Option<Waker> {
         let (flow, waker) = self.flow(request)?;
         if is_filled {
             flow.window = Window::Filled(window);
-            flow.is_unread = true;
+            flow.is_unread = !is_known;
             return waker.take();
         }
         flow.window = Window::Waiting(window);
@@ -710,7 +728,7 @@ mod tests {
         let mut lent = lend().expect("it waits");
         assert!(lent.capacity() >= 8);
         lent.extend_from_slice(b"row");
-        let reader = hub.with(|state| state.desk.return_window(3, lent, true));
+        let reader = hub.with(|state| state.desk.return_window(3, lent, true, false));
         assert!(reader.flatten().is_some() && lend().is_none());
         let next = hub.poll_flow(ticket, &mut window, &mut cx);
         assert!(matches!(next, Poll::Ready(Ok(Next::Filled))));
@@ -720,7 +738,7 @@ mod tests {
             assert_eq!(wakes(), 1);
         }
         let lent = lend().expect("it waits again");
-        hub.with(|state| state.desk.return_window(3, lent, false));
+        hub.with(|state| state.desk.return_window(3, lent, false, true));
         assert_eq!(
             hub.cancel(ticket).expect("the window").as_ref(),
             b"row".as_slice()

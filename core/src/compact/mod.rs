@@ -27,7 +27,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `session` | the handle: statements prepared, executed, read in pieces; `options`, `batch`, `status` |
-//! | `runner` | one task that runs all links and the machine |
+//! | `runner` | one task that runs all links and the machine; `beside`, with what uses them |
 //! | `hub` | what the two share, behind one lock |
 //! | `rows` | values into markers and out of cells |
 //! | `reply`, `stream` | what a statement brought: as a whole, or row by row as it comes |
@@ -78,6 +78,7 @@
 
 mod answer;
 mod batch;
+mod beside;
 mod contact;
 mod control;
 pub mod cursor;

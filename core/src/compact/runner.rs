@@ -20,6 +20,7 @@ use core::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 
+use super::beside::Neighbour;
 use super::hub::{Hub, Order, session_closed};
 use super::machine::Phase;
 use crate::drive::wakers::Wakers;
@@ -35,7 +36,8 @@ use crate::time::Instant;
 #[must_use = "a session does nothing unless its runner is polled"]
 pub struct Runner<T: Transport> {
     transport: T,
-    hub: Local<Hub>,
+    pub(super) hub: Local<Hub>,
+    pub(super) neighbour: Neighbour,
     timer: T::Timer,
     wires: Vec<Wire<T>>,
     orders: Vec<Order>,
@@ -80,6 +82,7 @@ impl<T: Transport> Runner<T> {
             timer: transport.timer(),
             transport,
             hub,
+            neighbour: Neighbour::default(),
             wires: Vec::new(),
             orders: Vec::new(),
             wakers: Wakers::new(),
@@ -93,6 +96,7 @@ impl<T: Transport> Runner<T> {
 
     // What is called in the loop stays out of it: the compiler would work out all of its addresses
     // before each first round.
+    #[inline(never)]
     fn poll_rounds(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone();
         let taken = self.hub.with(|state| {
@@ -106,8 +110,13 @@ impl<T: Transport> Runner<T> {
             let mut has_read = false;
             if must_read {
                 for wire in &mut self.wires {
-                    has_read |= wire.poll_read(cx, &self.transport, &self.hub, self.read_chunk);
+                    let wakers = &mut self.wakers;
+                    has_read |=
+                        wire.poll_read(cx, &self.transport, &self.hub, self.read_chunk, wakers);
                 }
+            }
+            if !self.wakers.is_empty() {
+                self.wake();
             }
             if !(must_run || has_read) {
                 for wire in &mut self.wires {
@@ -155,7 +164,7 @@ impl<T: Transport> Runner<T> {
             let is_over = !machine.is_open() && !machine.is_closing();
             (next.min(state.close_by), state.close_by, is_over)
         });
-        self.wakers.wake_all();
+        self.wake();
         let closed = (Instant::FAR_FUTURE, Instant::ZERO, true);
         let (next, close_by, is_over) = ran.unwrap_or(closed);
         self.next = next;
@@ -167,6 +176,11 @@ impl<T: Transport> Runner<T> {
             return true;
         }
         is_over
+    }
+
+    fn wake(&mut self) {
+        let neighbour = &mut self.neighbour;
+        self.wakers.wake_others(|waker| neighbour.takes(waker));
     }
 
     /// Does what the machine wants; whether it wanted anything.
@@ -251,7 +265,7 @@ impl<T: Transport> Runner<T> {
             state.runner.take()
         });
         drop(runner);
-        self.wakers.wake_all();
+        self.wake();
     }
 }
 
@@ -331,7 +345,14 @@ impl<T: Transport> Wire<T> {
 
     /// Goes on with whatever the link is about; whether something has happened.
     #[inline(never)]
-    fn poll_read(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub, chunk: usize) -> bool {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &T,
+        hub: &Hub,
+        chunk: usize,
+        wakers: &mut Wakers,
+    ) -> bool {
         assert_unlocked();
         match &mut self.stage {
             Stage::Resolving(resolving, target) => {
@@ -366,7 +387,7 @@ impl<T: Transport> Wire<T> {
                 }
                 true
             }
-            Stage::Open(link) => match read(cx, link, self.number, hub, chunk) {
+            Stage::Open(link) => match read(cx, link, self.number, hub, chunk, wakers) {
                 Ok(has_read) => {
                     self.is_unread = has_read.is_none();
                     has_read == Some(true)
@@ -465,6 +486,7 @@ fn read(
     number: u32,
     hub: &Hub,
     chunk: usize,
+    wakers: &mut Wakers,
 ) -> Result<Option<bool>, LinkError> {
     let lent = hub.with(|state| {
         let of_machine = state.machine.link(number)?;
@@ -484,7 +506,25 @@ fn read(
         Lent::Window(..) if buffer.capacity() == before => buffer.reserve(chunk.max(1)),
         Lent::Window(..) => {}
     }
-    let read = link.poll_read(cx, &mut buffer);
+    let mut read = link.poll_read(cx, &mut buffer);
+    let mut is_known = read.is_pending();
+    if let Lent::Window(_, left) = lent {
+        // All that fits, so that the reader is woken once for it; at best until the link has the waker,
+        // so that the reader need not call for more.
+        let is_right = |read: &Poll<_>| matches!(read, Poll::Ready(Ok(1..)));
+        while is_right(&read)
+            && buffer.len() < buffer.capacity()
+            && buffer.len().saturating_sub(before) < left
+        {
+            match link.poll_read(cx, &mut buffer) {
+                Poll::Pending => {
+                    is_known = true;
+                    break;
+                }
+                more => read = more,
+            }
+        }
+    }
     let returned = hub.with(|state| {
         let of_machine = state.machine.link(number)?;
         let Lent::Window(request, left) = lent else {
@@ -496,17 +536,17 @@ fn read(
         let behind = buffer.get(end..).unwrap_or_default();
         let must_run = of_machine.pass(end.saturating_sub(before), behind);
         buffer.truncate(end);
-        let waker = state.desk.return_window(request, buffer, end > before);
+        let is_filled = end > before;
+        let waker = state
+            .desk
+            .return_window(request, buffer, is_filled, is_known);
         Some((must_run, waker))
     });
     // Until the reader waits again nothing is to be read, unless the body is over.
     let has_read = match returned.flatten() {
         None => Some(true),
         Some((must_run, waker)) => {
-            if let Some(waker) = waker {
-                assert_unlocked();
-                waker.wake();
-            }
+            wakers.extend(waker);
             must_run.then_some(true)
         }
     };

@@ -33,6 +33,17 @@ impl Wakers {
         }
     }
 
+    /// The same without those that `takes` answers for.
+    pub(crate) fn wake_others(&mut self, mut takes: impl FnMut(&Waker) -> bool) {
+        self.first.take_if(|waker| takes(waker));
+        self.more.retain(|waker| !takes(waker));
+        self.wake_all();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.more.is_empty()
+    }
+
     /// Wakes and drops all; room that was taken stays. Not to be called under a lock.
     pub(crate) fn wake_all(&mut self) {
         assert_unlocked();

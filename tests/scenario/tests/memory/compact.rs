@@ -6,9 +6,13 @@
 use core::cell::RefCell;
 use core::future::{Future, Ready, ready};
 use core::pin::pin;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Wake;
 
 use bytes::BytesMut;
 use messina_core::compact::{Options, start};
@@ -245,4 +249,49 @@ fn a_page_larger_than_memory_takes_no_heap() {
         assert!(peak < 100, "{peak} bytes more than before");
         Ok(())
     });
+}
+
+#[derive(Default)]
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// What the session and its user have for each other is done before their task rests.
+#[test]
+fn a_task_that_runs_both_is_not_woken_by_itself() {
+    let node = node();
+    node.0.borrow_mut().rows = 500;
+    let mut config = Config::mcu();
+    config.routing = Routing::Single;
+    config.contact_points.push(Endpoint::Local("near".into()));
+    let (session, mut runner) = start(config, node, 7);
+    let work = pin!(async {
+        session.ready().await?;
+        let insert = session.prepare("INSERT").await?;
+        let select = session.prepare("SELECT").await?;
+        session.execute(&insert, (1_i64, 2_i64)).await?;
+        let mut count = 0;
+        let mut rows = session.stream(&select, (1_i64,));
+        while let Some(row) = rows.next::<(i32, i64, f64)>().await {
+            count += row?.0;
+        }
+        drop(rows);
+        session.close(Duration::from_secs(1)).await?;
+        Ok::<_, Error>(count)
+    });
+    let woken = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    let mut both = pin!(runner.beside(work));
+    // The link wakes nobody.
+    let outcome = (0..1000).find_map(|_| match both.as_mut().poll(&mut cx) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    });
+    assert_eq!(outcome, Some(Ok(500 * 7)));
+    assert_eq!(woken.0.load(Relaxed), 0);
 }
