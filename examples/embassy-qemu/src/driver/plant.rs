@@ -9,7 +9,6 @@ use core::num::NonZeroUsize;
 use core::pin::pin;
 use core::time::Duration;
 
-use embassy_futures::join::join;
 use messina_core::compact::{Options as StatementOptions, Prepared, Runner, Session, start};
 use messina_core::config::Config;
 use messina_core::drive::{Endpoint, Transport};
@@ -100,8 +99,7 @@ impl<T: Transport + Copy> Plant<T> {
             };
             outcome.and(session.close(CLOSE_MAX).await.map_err(Failure::from))
         });
-        let ((), outcome) = join(&mut runner, work).await;
-        outcome
+        runner.beside(work).await
     }
 
     /// Apart from what is polled, whose stack would else have room for all of this.
