@@ -1,11 +1,14 @@
 //! What came back for one request: the frame's body, still undecoded.
 //!
 //! Decoding belongs to the caller's task, so that it runs on all cores. Bodies of up to 32 bytes
-//! (a VOID result) are copied into the answer, so that they do not keep a whole read chunk alive.
+//! (a VOID result) are copied into the answer, so that they do not keep a whole read chunk alive; not
+//! on targets of 32 bits.
 
 use core::fmt;
 
 use bytes::Bytes;
+
+use inline::Inline;
 
 use super::extensions::Agreed;
 use crate::error::{Applied, Error};
@@ -46,41 +49,73 @@ enum Repr {
     Shared(Bytes),
 }
 
-/// The length is a word so that it is moved word by word: an answer is moved a few times until its
-/// caller has it.
-#[derive(Clone, PartialEq, Eq)]
-struct Inline {
-    len: usize,
-    bytes: [u8; INLINE_MAX],
+#[cfg(not(target_pointer_width = "32"))]
+mod inline {
+    /// A small body. The length is a word so that it is moved word by word: an answer is moved a few
+    /// times until its caller has it.
+    #[derive(Clone, PartialEq, Eq)]
+    pub(super) struct Inline {
+        len: usize,
+        bytes: [u8; INLINE_MAX],
+    }
+
+    impl Inline {
+        pub(super) fn new(from: &[u8]) -> Option<Self> {
+            let mut inline = Self {
+                len: from.len(),
+                bytes: [0; INLINE_MAX],
+            };
+            inline.bytes.get_mut(..from.len())?.copy_from_slice(from);
+            Some(inline)
+        }
+
+        pub(super) fn as_slice(&self) -> &[u8] {
+            self.bytes.get(..self.len).unwrap_or(&[])
+        }
+    }
+
+    const INLINE_MAX: usize = 32;
+}
+
+#[cfg(target_pointer_width = "32")]
+mod inline {
+    /// There is none: chunks are small where memory is, and an answer that is moved by few words is
+    /// less code.
+    #[derive(Clone, PartialEq, Eq)]
+    pub(super) enum Inline {}
+
+    impl Inline {
+        pub(super) const fn new(_: &[u8]) -> Option<Self> {
+            None
+        }
+
+        pub(super) const fn as_slice(&self) -> &[u8] {
+            match *self {}
+        }
+    }
 }
 
 impl Body {
     /// Takes a slice of the read chunk; copies it if it is small.
     pub fn new(bytes: Bytes) -> Self {
-        match Self::inline(&bytes) {
-            Some(body) => body,
+        match Inline::new(&bytes) {
+            Some(inline) => Self(Repr::Inline(inline)),
             None => Self(Repr::Shared(bytes)),
         }
     }
 
-    /// Copies `bytes`; allocates if they are more than 32.
+    /// Copies `bytes`; allocates if they are not small.
     pub fn from_slice(bytes: &[u8]) -> Self {
-        Self::inline(bytes).unwrap_or_else(|| Self(Repr::Shared(Bytes::copy_from_slice(bytes))))
-    }
-
-    fn inline(from: &[u8]) -> Option<Self> {
-        let mut inline = Inline {
-            len: from.len(),
-            bytes: [0; INLINE_MAX],
-        };
-        inline.bytes.get_mut(..from.len())?.copy_from_slice(from);
-        Some(Self(Repr::Inline(inline)))
+        match Inline::new(bytes) {
+            Some(inline) => Self(Repr::Inline(inline)),
+            None => Self(Repr::Shared(Bytes::copy_from_slice(bytes))),
+        }
     }
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Repr::Inline(inline) => inline.bytes.get(..inline.len).unwrap_or(&[]),
+            Repr::Inline(inline) => inline.as_slice(),
             Repr::Shared(bytes) => bytes,
         }
     }
@@ -99,11 +134,6 @@ impl fmt::Debug for Body {
         write!(f, "Body({} bytes)", self.as_slice().len())
     }
 }
-
-const INLINE_MAX: usize = match cfg!(target_pointer_width = "32") {
-    true => 0,
-    false => 32,
-};
 
 #[cfg(test)]
 mod tests {

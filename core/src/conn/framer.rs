@@ -157,7 +157,6 @@ impl Framer {
                         left: left.saturating_sub(taken),
                         mode,
                     };
-                    let taken = taken.min(input.len());
                     return Ok(Some(Cut::Piece(input.split_to(taken).freeze())));
                 }
             }
