@@ -7,24 +7,29 @@
 /// Hash state over the bytes written so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Murmur3 {
-    h1: u64,
-    h2: u64,
+    state: State,
     /// Bytes of an unfinished block: the first `tail_len` are valid.
     tail: [u8; BLOCK],
     tail_len: usize,
     len: u64,
 }
 
+/// What whole blocks are mixed into.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    h1: u64,
+    h2: u64,
+}
+
 impl Murmur3 {
     /// The hash of bytes that are there at once.
     pub(super) fn of(bytes: &[u8]) -> i64 {
-        let mut hash = Self::default();
+        let mut state = State::default();
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
         for block in blocks {
-            hash.mix_block(block);
+            state.mix_block(block);
         }
-        hash.len = bytes.len() as u64;
-        hash.end(tail)
+        state.end(tail, bytes.len() as u64)
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -39,7 +44,7 @@ impl Murmur3 {
         }
         let (blocks, remainder) = rest.as_chunks::<BLOCK>();
         for block in blocks {
-            self.mix_block(block);
+            self.state.mix_block(block);
         }
         self.fill_tail(remainder);
     }
@@ -55,12 +60,20 @@ impl Murmur3 {
         self.tail_len = self.tail_len.saturating_add(taken);
         if self.tail_len == BLOCK {
             let block = self.tail;
-            self.mix_block(&block);
+            self.state.mix_block(&block);
             self.tail_len = 0;
         }
         later
     }
 
+    /// The first half of the hash, read as signed.
+    pub(super) fn finish(&self) -> i64 {
+        let tail = self.tail.get(..self.tail_len).unwrap_or_default();
+        self.state.end(tail, self.len)
+    }
+}
+
+impl State {
     fn mix_block(&mut self, block: &[u8; BLOCK]) {
         let both = u128::from_le_bytes(*block);
         let (k1, k2) = halves(both);
@@ -72,35 +85,27 @@ impl Murmur3 {
         self.h2 = self.h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
 
-    /// The first half of the hash, read as signed.
-    pub(super) fn finish(&self) -> i64 {
-        self.end(self.tail.get(..self.tail_len).unwrap_or_default())
-    }
-
-    fn end(&self, tail: &[u8]) -> i64 {
-        let (mut h1, mut h2) = (self.h1, self.h2);
+    fn end(self, tail: &[u8], len: u64) -> i64 {
+        let Self { mut h1, mut h2 } = self;
         let (low, high) = tail.split_at_checked(8).unwrap_or((tail, &[]));
         if !high.is_empty() {
             h2 ^= mix_k2(signed_tail(high));
         }
         h1 ^= mix_k1(signed_tail(low));
-        h1 ^= self.len;
-        h2 ^= self.len;
+        h1 ^= len;
+        h2 ^= len;
         h1 = h1.wrapping_add(h2);
         h2 = h2.wrapping_add(h1);
         final_mix(h1).wrapping_add(final_mix(h2)).cast_signed()
     }
 }
 
-/// Each byte sign-extended to 64 bits, shifted to its place and mixed in by exclusive or.
+/// Each byte sign-extended to 64 bits, shifted to its place and mixed in by exclusive or: from the last
+/// one on, so that every shift is the same.
 fn signed_tail(bytes: &[u8]) -> u64 {
-    let mut word = 0;
-    // At most eight bytes, so the shift stays below 64.
-    for (shift, &byte) in (0_u32..64).step_by(8).zip(bytes) {
-        let extended = i64::from(byte.cast_signed()).cast_unsigned();
-        word ^= extended.wrapping_shl(shift);
-    }
-    word
+    bytes.iter().rev().fold(0, |word: u64, byte| {
+        (word << 8) ^ i64::from(byte.cast_signed()).cast_unsigned()
+    })
 }
 
 /// Low and high 64 bits.
