@@ -25,7 +25,7 @@ pub struct EncodeError(Box<EncodeFacts>);
 /// What was being written, and what was wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodeFacts {
-    /// What was being written.
+    /// What was being written; without feature `field-names` always the same words.
     pub what: &'static str,
     /// What was wrong.
     pub kind: EncodeErrorKind,
@@ -100,6 +100,12 @@ impl EncodeError {
     #[cold]
     #[inline(never)]
     pub(crate) fn new(what: &'static str, kind: EncodeErrorKind) -> Self {
+        // As for `ParseError`: what nothing keeps is not in the image.
+        let what = if cfg!(any(feature = "field-names", test)) {
+            what
+        } else {
+            "a field"
+        };
         Self(Box::new(EncodeFacts { what, kind }))
     }
 }
