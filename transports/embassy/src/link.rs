@@ -25,6 +25,8 @@ pub struct EmbassyLink<'d> {
     /// A connection that ends when this long nothing was heard was not reset.
     silent_after: Duration,
     last_heard: Instant,
+    /// Bytes have come since: when is asked once for all of them.
+    has_heard: bool,
     stage: Stage,
 }
 
@@ -49,6 +51,7 @@ impl<'d> EmbassyLink<'d> {
             socket,
             silent_after: watch.map_or(Duration::MAX, Watch::surely_silent_after),
             last_heard: Instant::now(),
+            has_heard: false,
             stage: Stage::Open,
         }
     }
@@ -56,7 +59,7 @@ impl<'d> EmbassyLink<'d> {
     /// The stack has one word for every loss. A silence as long as the agreed one, or a network
     /// that is gone, was no reset.
     fn fail(&mut self, ConnectionLost: ConnectionLost) -> LinkError {
-        let is_silent = self.last_heard.elapsed() >= self.silent_after;
+        let is_silent = !self.has_heard && self.last_heard.elapsed() >= self.silent_after;
         let error = match self.network.state() {
             Err(missing) => missing,
             Ok(()) if is_silent => LinkError::TIMED_OUT,
@@ -81,7 +84,7 @@ impl<'d> EmbassyLink<'d> {
     ) -> Poll<Result<usize, LinkError>> {
         match read {
             Poll::Ready(Ok(len)) => {
-                self.last_heard = Instant::now();
+                self.has_heard = true;
                 Poll::Ready(Ok(len))
             }
             Poll::Ready(Err(lost)) => Poll::Ready(Err(self.fail(lost))),
@@ -90,7 +93,12 @@ impl<'d> EmbassyLink<'d> {
             Poll::Pending if !self.network.is_link_up() => {
                 Poll::Ready(Err(self.fail(ConnectionLost)))
             }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                if core::mem::take(&mut self.has_heard) {
+                    self.last_heard = Instant::now();
+                }
+                Poll::Pending
+            }
         }
     }
 

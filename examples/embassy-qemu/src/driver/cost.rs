@@ -2,11 +2,11 @@
 //! the processor worked. Run with `-icount shift=3` a tick is five instructions.
 //!
 //! What a row costs is all that the processor did from the request to the end of its page, above what
-//! it did for an echo of as many bytes through windows of the same sizes: each segment's way up, the
-//! copy out of the socket, the reader's wakes, and the row itself. In a page of a thousand rows the
-//! request, which the INSERTs weigh, is a small part of that, as it is where many rows are read. The
-//! far end sends as much as the window takes, here as there, so both have the same segments; how long
-//! either waits for them does not count, as long as nobody works while waiting.
+//! it did for an echo of as many bytes through windows of the same sizes, with as many sockets: each
+//! segment's way up, the copy out of the socket, the reader's wakes, and the row itself. In a page of a
+//! thousand rows the request, which the INSERTs weigh, is a small part of that, as it is where many
+//! rows are read. The far end sends as much as the window takes, here as there, so both have the same
+//! segments; how long either waits for them does not count, as long as nobody works while waiting.
 
 use messina_core::compact::{Options, Prepared, Session};
 use messina_core::drive::Transport;
@@ -70,15 +70,15 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
 
 const PAGES: u32 = 20;
 
-/// Of a page: rows, their numbers, and the numbers in the bits of their last cells.
-const SUMS: (u32, i64, u64) = {
-    let (mut at, mut numbers, mut bits) = (0, 0, 0_u64);
+/// Of a page: rows, and their numbers with the bits of their last cells.
+const SUMS: (u32, u64) = {
+    let (mut at, mut sum) = (0, 0_u64);
     while at < ROWS as i64 {
-        numbers += at;
-        bits = bits.wrapping_add(whole(at).to_bits());
+        sum = sum.wrapping_add(at as u64);
+        sum = sum.wrapping_add(whole(at).to_bits());
         at += 1;
     }
-    (ROWS, numbers, bits)
+    (ROWS, sum)
 };
 
 /// A number that no arithmetic is needed for, which the processor lacks.
@@ -89,14 +89,13 @@ const fn whole(number: i64) -> f64 {
 async fn read_page(session: &Session, select: &Prepared) -> Result<(), Failure> {
     let mut page = session.stream(select, (-1_i32,));
     // Sums, so that little is weighed but the reading: each row has its number twice.
-    let (mut rows, mut numbers, mut bits) = (0_u32, 0_i64, 0_u64);
+    let (mut rows, mut sum) = (0_u32, 0_u64);
     while let Some(row) = page.next::<(i32, i64, f64)>().await {
         let (sensor, at, celsius) = row?;
         rows = rows.wrapping_sub(sensor as u32);
-        numbers = numbers.wrapping_add(at);
-        bits = bits.wrapping_add(celsius.to_bits());
+        sum = sum.wrapping_add(at as u64).wrapping_add(celsius.to_bits());
     }
-    if (rows, numbers, bits) == SUMS {
+    if (rows, sum) == SUMS {
         Ok(())
     } else {
         Err(Failure::Found("rows are missing, or have changed"))
