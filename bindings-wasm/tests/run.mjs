@@ -336,6 +336,17 @@ test("a panic rejects every pending request", long, async () => {
   assert.throws(() => new Module(compiled, new Types()).call("input", 2 ** 32 - 1), { kind: "bug" });
 });
 
+test("a value that no frame holds is refused before anything is sent", long, async () => {
+  await using_(await open(), async (db) => {
+    const insert = await db.prepare("INSERT INTO shop.item (k, bl) VALUES (?, ?)");
+    await rejects(insert.run([1300, new Uint8Array(300 * 2 ** 20)]), { kind: "encode", applied: false });
+    // The connection is in step, and nothing was written.
+    await insert.run([1301, new Uint8Array(3)]);
+    assert.equal((await db.execute("SELECT bl FROM shop.item WHERE k = 1300")).length, 0);
+    assert.equal((await db.execute("SELECT bl FROM shop.item WHERE k = 1301")).first.bl.length, 3);
+  });
+});
+
 test("a process ends by itself after close", long, async () => {
   const code = `import { connect } from ${JSON.stringify(new URL("../dist/node/index.js", import.meta.url).href)};
     const db = await connect({ contactPoints: ${JSON.stringify(cluster.contact)} });
