@@ -245,7 +245,7 @@ pub(super) fn cost(context: &Context, image: &Path, figures: &mut Figures) -> Ou
         "row_instructions",
         above / (pages * rows),
         Bar::AtMost(120),
-        50,
+        3,
     );
     Ok(())
 }
