@@ -1,5 +1,4 @@
-//! Requests on links: planned, submitted in order, and what becomes of each. The rules of what is
-//! tried again are those of [`exec::retry`](crate::exec::retry).
+//! Requests on links: planned, submitted in order, and answered.
 
 use bytes::BytesMut;
 
@@ -10,16 +9,17 @@ use super::host::{Answered, Done, Host};
 use super::link::{Keyspace, Link};
 use super::machine::{Machine, NONE};
 use super::plane::{Candidate, Route};
-use super::request::{Request, Statement};
+use super::request::Request;
+use super::statement::Statement;
+use super::verdict::{Verdict, was_sent};
 use crate::conn::extensions::{Agreed, TabletsRouting};
-use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey, is_too_early};
+use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey};
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
-use crate::exec::retry::{Decision, Failure, decide};
 use crate::routing::{PayloadKind, ShardIdx, VersionBlock};
 use crate::sync::Local;
 use crate::time::Instant;
 use crate::wire::request::{Query, QueryParameters, RequestBody as _};
-use crate::wire::response::{ErrorDetail, Extras};
+use crate::wire::response::Extras;
 use crate::wire::{Consistency, EncodeError, Flags, Opcode, Reader};
 use crate::words::joined;
 
@@ -428,107 +428,6 @@ enum Submitted {
     Full,
 }
 
-/// What follows for a request.
-enum Verdict {
-    Finish,
-    /// It is to be submitted again.
-    Again,
-    Fail(Error),
-}
-
-impl Request {
-    #[inline(never)]
-    fn judge(
-        &mut self,
-        outcome: &Result<Answer, Error>,
-        agreed: &Agreed,
-        link: u32,
-        plan_len: usize,
-        now: Instant,
-    ) -> Verdict {
-        let has_time = now < self.deadline;
-        let preparing = self.preparing.take();
-        let mut error = match (outcome, preparing) {
-            (Ok(answer), None) if answer.opcode != Opcode::Error => {
-                self.attempts = self.attempts.saturating_add(1);
-                return Verdict::Finish;
-            }
-            (Ok(answer), Some((_, place))) if answer.opcode != Opcode::Error => {
-                match self.handle_prepared(place, answer, agreed) {
-                    Ok(()) if has_time => return Verdict::Again,
-                    Ok(()) => timed_out(Applied::No),
-                    Err(error) => error,
-                }
-            }
-            (Ok(answer), _) => answer.server_error(agreed),
-            (Err(error), _) => error.clone(),
-        };
-        if core::mem::take(&mut self.is_early) && is_too_early(&error) && has_time {
-            // Once more, behind the end of the handshake.
-            self.preparing = preparing;
-            return Verdict::Again;
-        }
-        if preparing.is_some() {
-            // The request itself was refused, whatever became of the PREPARE.
-            error = error.with_applied(Applied::No);
-        } else if was_sent(&error) {
-            self.attempts = self.attempts.saturating_add(1);
-            if let Some(lost) = self.lost(&error)
-                && has_time
-            {
-                self.prepared_again = self.prepared_again.saturating_add(1);
-                self.preparing = Some((link, lost));
-                return Verdict::Again;
-            }
-            self.failed = self.failed.saturating_add(1);
-        }
-        self.may_be_applied |= error.may_have_been_applied();
-        let failure = Failure {
-            error: &error,
-            is_idempotent: self.is_idempotent,
-            same_target_retries: self.retries,
-        };
-        match decide(&failure) {
-            // Its first rows are with the caller.
-            _ if self.has_begun => Verdict::Fail(error),
-            Decision::SameTarget if has_time => {
-                self.retries = self.retries.saturating_add(1);
-                Verdict::Again
-            }
-            Decision::NextTarget if has_time && self.failed < ATTEMPTS_MAX => {
-                self.tried = self.tried.saturating_add(1);
-                let has_next = usize::from(self.tried) < plan_len;
-                // Where there is no other node there is perhaps another connection.
-                if has_next || is_lost(&error) {
-                    if !has_next {
-                        self.is_planned = false;
-                    }
-                    return Verdict::Again;
-                }
-                Verdict::Fail(error)
-            }
-            _ => Verdict::Fail(error),
-        }
-    }
-
-    /// The place among its statements of the one that the node does not know.
-    fn lost(&self, error: &Error) -> Option<usize> {
-        let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
-        else {
-            return None;
-        };
-        // Each of its statements may be missed by each of the nodes that are tried.
-        let max = self
-            .statements()
-            .count()
-            .saturating_mul(usize::from(self.tried).saturating_add(1));
-        if usize::from(self.prepared_again) >= max {
-            return None;
-        }
-        self.statements().position(|statement| statement.has_id(id))
-    }
-}
-
 impl Link {
     /// Asks a question of our own, without values.
     pub(super) fn ask(&mut self, caller: u32, text: &str, give_up_at: Instant) -> Option<SlotKey> {
@@ -586,27 +485,11 @@ pub(super) fn timed_out(applied: Applied) -> Error {
     Error::new(ErrorKind::Timeout(TimeoutKind::Request)).with_applied(applied)
 }
 
-/// Whether a connection was lost with the request on it.
-fn is_lost(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_)
-    )
-}
-
-/// Whether a failed attempt left us at all.
-fn was_sent(error: &Error) -> bool {
-    !is_lost(error) || error.may_have_been_applied()
-}
-
 /// The caller of the question for the keyspace; no request has that number.
 const KEYSPACE: u32 = u32::MAX;
 
 /// What `keep_statement` is not asked for.
 const NOT_PREPARED: u32 = u32::MAX;
-
-/// Attempts of one request that may fail.
-const ATTEMPTS_MAX: u8 = 5;
 
 /// Waiting requests that are looked at behind one whose links are full.
 const LOOKED_AHEAD_MAX: usize = 64;

@@ -9,7 +9,7 @@ use crate::sync::Local;
 use crate::target::{Endpoint, Security, SteeringKind, Target};
 use crate::wire::FrameHeader;
 
-use super::request::Statement;
+use super::statement::Statement;
 
 /// Takes what a [`Machine`](super::Machine) wants done. Nothing here may call the machine; what
 /// follows from it comes with the next call of `run`.

@@ -12,9 +12,11 @@
 //! | `serving` | links adopted and lost |
 //! | `control` | the link that the cluster is read over |
 //! | `pools` | further links: one for each member, or for each of its shards |
-//! | `exchange` | requests submitted, and what becomes of each |
+//! | `exchange` | requests submitted and answered |
+//! | `verdict` | what becomes of a request after an attempt |
 //! | `giving` | statements prepared on further nodes |
-//! | `request` | statements and requests, and how they are written |
+//! | `request` | requests, and how they are written |
+//! | `statement` | prepared statements |
 //! | `text` | which texts have to be prepared where nodes demand that |
 //! | `answer` | what answers mean |
 //! | `link` | one link: handshake, frames in, bytes out |
@@ -28,7 +30,7 @@
 //! |---|---|
 //! | `session` | the handle: statements prepared, executed, read in pieces; `options`, `batch`, `status` |
 //! | `runner` | one task that runs all links and the machine; `beside`, with what uses them |
-//! | `hub` | what the two share, behind one lock |
+//! | `hub` | what the two share, behind one lock; `desk`: who waits for what, `flow`: a streamed result |
 //! | `rows` | values into markers and out of cells |
 //! | `reply`, `stream` | what a statement brought: as a whole, or row by row as it comes |
 //!
@@ -82,7 +84,9 @@ mod beside;
 mod contact;
 mod control;
 pub mod cursor;
+mod desk;
 mod exchange;
+mod flow;
 mod giving;
 mod host;
 mod hub;
@@ -99,9 +103,11 @@ mod runner;
 mod serving;
 mod session;
 mod slab;
+mod statement;
 mod status;
 mod stream;
 mod text;
+mod verdict;
 #[cfg(any(test, feature = "warm-start"))]
 mod warm;
 
@@ -110,9 +116,10 @@ pub use host::{Answered, Done, Host};
 pub use machine::{Counters, LinkStatus, Machine, NONE, UNPLACED};
 pub use options::Options;
 pub use reply::{Reply, Rows};
-pub use request::{BatchPart, RequestOptions, Statement};
+pub use request::{BatchPart, RequestOptions};
 pub use rows::{Binder, Cells, Cql, FromCell, FromCells, Marker, Stop, ToCell, ToCells, Unfit};
 pub use runner::Runner;
 pub use session::{Executing, Prepared, Session, start};
+pub use statement::Statement;
 pub use status::{ConnectionStatus, MemberStatus, Status};
 pub use stream::RowStream;

@@ -12,7 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::BytesMut;
 use uuid::Uuid;
 
-use super::request::Statement;
+use super::statement::Statement;
 use crate::types::{
     ColumnType, Counter, CqlDate, CqlTime, CqlTimestamp, EncodeValue, MaybeUnset, Unset,
     ValueWriter,

@@ -21,7 +21,8 @@ use core::time::Duration;
 use bytes::{Buf as _, BytesMut};
 
 use super::beside::Neighbour;
-use super::hub::{Hub, Order, session_closed};
+use super::desk::Order;
+use super::hub::{Hub, session_closed};
 use super::machine::Phase;
 use crate::drive::wakers::Wakers;
 use crate::drive::{Endpoint, Link as _, Resolved, Target, Timer as _, Transport};

@@ -11,7 +11,8 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::batch::Batch;
-use super::hub::{Held, Hub, Outcome, session_closed, stale};
+use super::desk::{Held, Outcome};
+use super::hub::{Hub, session_closed, stale};
 use super::machine::Machine;
 use super::options::Options;
 use super::reply::Reply;

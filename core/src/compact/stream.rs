@@ -16,7 +16,9 @@ use core::task::{Context, Poll};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::cursor::{Course, Found};
-use super::hub::{Held, Hub, Next};
+use super::desk::Held;
+use super::flow::Next;
+use super::hub::Hub;
 use super::reply::{not_rows, other_type, stopped};
 use super::rows::{Cells, FromCells, type_numbers};
 use crate::error::{Error, PeerMisbehaved};

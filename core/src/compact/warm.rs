@@ -15,7 +15,7 @@ use core::net::IpAddr;
 
 use super::machine::Machine;
 use super::plane::{MemberRow, TableKey};
-use super::request::Statement;
+use super::statement::Statement;
 use crate::conn::extensions::Offer;
 use crate::error::Error;
 use crate::routing::{Partitioner, TabletVersion};
