@@ -15,7 +15,9 @@ const LAYERS: [&str; 8] = [
 ];
 
 /// The modules of `compact` that are asynchronous: its machine, and what that is made of, is not.
-const AROUND_THE_MACHINE: [&str; 5] = ["session", "runner", "beside", "hub", "stream"];
+const AROUND_THE_MACHINE: [&str; 7] = [
+    "session", "runner", "beside", "hub", "desk", "flow", "stream",
+];
 
 /// What belongs to `drive` and to the transports.
 const ASYNC_NAMES: [(&str, &str); 5] = [
