@@ -44,7 +44,7 @@ pub trait FromCell<'a>: Sized {
     /// type can have, or null where that cannot be said.
     fn from_cell(cell: Option<&'a [u8]>) -> Option<Self>;
 
-    /// Reads the next cell of a row.
+    /// Reads the next cell of a row. Why one cannot be read is looked up by who reads the row.
     #[inline]
     fn from_next(cells: &mut Cells<'a>) -> Result<Self, Stop> {
         Self::from_cell(cells.next_cell()?).ok_or(Stop::Unfit)
@@ -259,17 +259,20 @@ impl<'a> Cells<'a> {
         self.rest = behind;
         Some(bytes)
     }
+}
 
-    /// Why the next cell is not what was looked for. By value: what is pointed at is kept in memory
-    /// all the time.
-    #[cold]
-    #[inline(never)]
-    fn misfit(mut self) -> Stop {
-        match self.next_cell() {
-            Ok(_) => Stop::Unfit,
-            Err(stop) => stop,
+/// Why the row that these bytes begin with cannot be read. They come by value: what is pointed at is
+/// kept in memory all the time.
+#[cold]
+#[inline(never)]
+fn misfit(bytes: &[u8], column_count: u32) -> Stop {
+    let mut cells = Cells::new(column_count, bytes);
+    for _ in 0..column_count {
+        if let Err(stop) = cells.next_cell() {
+            return stop;
         }
     }
+    Stop::Unfit
 }
 
 impl<'a> FromCells<'a> for RawRow<'a> {
@@ -432,10 +435,8 @@ macro_rules! from_cell {
 
             #[inline]
             fn from_next(cells: &mut Cells<'_>) -> Result<Self, Stop> {
-                match cells.next_of() {
-                    Some($bytes) => Ok($value),
-                    None => Err(cells.clone().misfit()),
-                }
+                let $bytes = cells.next_of().ok_or(Stop::Unfit)?;
+                Ok($value)
             }
         }
     )+};
@@ -584,7 +585,9 @@ macro_rules! tuple_cells {
 
             #[inline]
             fn from_cells(cells: &mut Cells<'a>) -> Result<Self, Stop> {
-                Ok(($($field::from_next(cells)?,)+))
+                let (bytes, column_count) = (cells.rest, cells.column_count);
+                let row = (|| Ok(($($field::from_next(cells)?,)+)))();
+                row.map_err(|_: Stop| misfit(bytes, column_count))
             }
         }
     };

@@ -92,18 +92,31 @@ impl<'a> RowStream<'a> {
     ///
     /// Fails with a row that is larger than `Limits::row_window` or of other types, and with
     /// whatever ends the request; there are no more rows then. Dropping the future loses nothing.
-    pub async fn next<R: for<'r> FromCells<'r>>(&mut self) -> Option<Result<R, Error>> {
+    // Not an `async fn`, which would keep in memory at each row how far it has come.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an iterator does not wait")]
+    pub fn next<R: for<'r> FromCells<'r>>(
+        &mut self,
+    ) -> impl Future<Output = Option<Result<R, Error>>> {
+        poll_fn(move |cx| self.poll_next(cx))
+    }
+
+    #[inline]
+    fn poll_next<R: for<'r> FromCells<'r>>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<R, Error>>> {
         loop {
             if self.checked == check_of::<R>()
                 && let Some(row) = self.read_in_place()
             {
-                return Some(Ok(row));
+                return Poll::Ready(Some(Ok(row)));
             }
-            match poll_fn(|cx| self.poll_step(cx)).await {
+            match core::task::ready!(self.poll_step(cx)) {
                 Ok(Step::Filled) => {}
-                Ok(Step::Row(place)) => return Some(self.read_found(place)),
-                Ok(Step::End) => return None,
-                Err(error) => return Some(Err(error)),
+                Ok(Step::Row(place)) => return Poll::Ready(Some(self.read_found(place))),
+                Ok(Step::End) => return Poll::Ready(None),
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }
@@ -158,7 +171,8 @@ impl<'a> RowStream<'a> {
             return None;
         }
         // What is left is a part of the window, so this does not wrap.
-        self.at = self.window.len().wrapping_sub(cells.rest().len());
+        let len = rest.len().wrapping_sub(cells.rest().len());
+        self.at = self.at.wrapping_add(len);
         Some(row)
     }
 

@@ -36,7 +36,9 @@ impl Wakers {
     /// The same without those that `takes` answers for.
     pub(crate) fn wake_others(&mut self, mut takes: impl FnMut(&Waker) -> bool) {
         self.first.take_if(|waker| takes(waker));
-        self.more.retain(|waker| !takes(waker));
+        if !self.more.is_empty() {
+            self.more.retain(|waker| !takes(waker));
+        }
         self.wake_all();
     }
 
@@ -50,7 +52,9 @@ impl Wakers {
         if let Some(first) = self.first.take() {
             first.wake();
         }
-        self.more.drain(..).for_each(Waker::wake);
+        if !self.more.is_empty() {
+            self.more.drain(..).for_each(Waker::wake);
+        }
     }
 }
 
