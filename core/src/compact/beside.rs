@@ -15,17 +15,29 @@ use crate::drive::Transport;
 /// What the runner knows of the one that it is polled with.
 #[derive(Default)]
 pub(super) struct Neighbour {
-    /// The waker of both, while they are polled.
+    /// The waker of both, kept from poll to poll so that it is seldom cloned.
     task: Option<Waker>,
+    /// Both are being polled.
+    is_near: bool,
     is_due: bool,
 }
 
 impl Neighbour {
     /// Whether the waker need not be woken, since who left it is polled next.
     pub(super) fn takes(&mut self, waker: &Waker) -> bool {
-        let takes = self.task.as_ref().is_some_and(|task| task.will_wake(waker));
+        let task = self.task.as_ref().filter(|_| self.is_near);
+        let takes = task.is_some_and(|task| task.will_wake(waker));
         self.is_due |= takes;
         takes
+    }
+
+    /// Both are polled from here on, with this waker.
+    fn begin(&mut self, waker: &Waker) {
+        match &mut self.task {
+            Some(task) => task.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        (self.is_near, self.is_due) = (true, true);
     }
 }
 
@@ -54,8 +66,7 @@ impl<T: Transport> Runner<T> {
     pub async fn beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> W::Output {
         let (mut output, mut is_over) = (None, false);
         poll_fn(|cx| {
-            self.neighbour.task = Some(cx.waker().clone());
-            self.neighbour.is_due = true;
+            self.neighbour.begin(cx.waker());
             for _ in 0..TURNS_MAX {
                 self.hub.with(|state| state.is_near = true);
                 is_over = is_over || Pin::new(&mut *self).poll(cx).is_ready();
@@ -70,7 +81,7 @@ impl<T: Transport> Runner<T> {
                     core::mem::take(&mut state.is_called)
                 });
                 if is_over || was_called != Some(true) {
-                    self.neighbour.task = None;
+                    self.neighbour.is_near = false;
                     return match output.take() {
                         Some(done) if is_over => Poll::Ready(done),
                         unfinished => {
@@ -80,7 +91,7 @@ impl<T: Transport> Runner<T> {
                     };
                 }
             }
-            self.neighbour.task = None;
+            self.neighbour.is_near = false;
             cx.waker().wake_by_ref();
             Poll::Pending
         })

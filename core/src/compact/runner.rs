@@ -15,14 +15,14 @@ use core::fmt;
 use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 
 use super::beside::Neighbour;
 use super::desk::Order;
-use super::hub::{Hub, session_closed};
+use super::hub::{Hub, State, session_closed};
 use super::machine::Phase;
 use crate::drive::wakers::Wakers;
 use crate::drive::{Endpoint, Link as _, Resolved, Target, Timer as _, Transport};
@@ -99,12 +99,7 @@ impl<T: Transport> Runner<T> {
     // before each first round.
     #[inline(never)]
     fn poll_rounds(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
-        let taken = self.hub.with(|state| {
-            let is_stirred = core::mem::take(&mut state.is_stirred);
-            (state.runner.replace(waker), is_stirred, state.due.take())
-        });
-        let (_old, mut must_run, due) = taken.unwrap_or((None, true, None));
+        let (mut must_run, due) = self.take_calls(cx.waker());
         self.next = due.map_or(self.next, |due| due.min(self.next));
         let (mut must_read, mut must_write) = (true, due.is_some());
         for _ in 0..ROUNDS_MAX {
@@ -150,6 +145,25 @@ impl<T: Transport> Runner<T> {
         self.hub.with(|state| state.is_stirred = true);
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Leaves the waker, and takes what it was called for before: whether the machine is to run, and
+    /// when the first request is over that began without it.
+    fn take_calls(&self, waker: &Waker) -> (bool, Option<Instant>) {
+        let take = |state: &mut State| (core::mem::take(&mut state.is_stirred), state.due.take());
+        // Most often it is there, and is neither cloned nor dropped.
+        let known = self.hub.with(|state| {
+            let runner = state.runner.as_ref()?;
+            runner.will_wake(waker).then(|| take(state))
+        });
+        let taken = known.unwrap_or(Some((true, None)));
+        taken.unwrap_or_else(|| {
+            let waker = waker.clone();
+            let replaced = self
+                .hub
+                .with(|state| (state.runner.replace(waker), take(state)));
+            replaced.map_or((true, None), |(_old, taken)| taken)
+        })
     }
 
     /// The machine goes on; whether there is nothing more for it to do.
@@ -355,6 +369,24 @@ impl<T: Transport> Wire<T> {
         wakers: &mut Wakers,
     ) -> bool {
         assert_unlocked();
+        let Stage::Open(link) = &mut self.stage else {
+            return self.poll_stage(cx, transport, hub);
+        };
+        match read(cx, link, self.number, hub, chunk, wakers) {
+            Ok(has_read) => {
+                self.is_unread = has_read.is_none();
+                has_read == Some(true)
+            }
+            Err(error) => {
+                self.fail(hub, error);
+                true
+            }
+        }
+    }
+
+    /// The same for a link that is not open.
+    #[inline(never)]
+    fn poll_stage(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub) -> bool {
         match &mut self.stage {
             Stage::Resolving(resolving, target) => {
                 let Poll::Ready(resolved) = Pin::new(resolving).poll(cx) else {
@@ -388,16 +420,6 @@ impl<T: Transport> Wire<T> {
                 }
                 true
             }
-            Stage::Open(link) => match read(cx, link, self.number, hub, chunk, wakers) {
-                Ok(has_read) => {
-                    self.is_unread = has_read.is_none();
-                    has_read == Some(true)
-                }
-                Err(error) => {
-                    self.fail(hub, error);
-                    true
-                }
-            },
             Stage::Closing(link, _) => {
                 let is_closed = link.poll_close(cx).is_ready();
                 if is_closed {
@@ -405,7 +427,7 @@ impl<T: Transport> Wire<T> {
                 }
                 is_closed
             }
-            Stage::Ended => false,
+            Stage::Open(_) | Stage::Ended => false,
         }
     }
 
