@@ -87,16 +87,18 @@ impl<'d> PooledSocket<'d> {
             (len, len)
         };
         let taken = ready!(pin!(socket.read_with(take)).poll(cx));
-        // It says reset for an orderly end too; the state tells the two apart.
-        let is_orderly = match socket.state() {
-            State::CloseWait | State::LastAck | State::Closing | State::TimeWait => true,
-            State::Closed => self.peer_has_closed,
-            _ => false,
-        };
-        Poll::Ready(match taken {
-            Err(TcpError::ConnectionReset) if is_orderly => Ok(0),
-            taken => taken.map_err(lost),
-        })
+        Poll::Ready(taken.or_else(|error| {
+            // It says reset for an orderly end too; the state tells the two apart.
+            let is_orderly = match socket.state() {
+                State::CloseWait | State::LastAck | State::Closing | State::TimeWait => true,
+                State::Closed => self.peer_has_closed,
+                _ => false,
+            };
+            match error {
+                TcpError::ConnectionReset if is_orderly => Ok(0),
+                error => Err(lost(error)),
+            }
+        }))
     }
 
     /// The same into memory of a fixed size.
