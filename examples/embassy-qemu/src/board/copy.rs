@@ -2,8 +2,8 @@
 //!
 //! The one that comes with the compiler is for processors that cannot: where source and destination do not
 //! lie alike in their words it takes four instructions for each byte, and so would every answer on its way
-//! out of the network stack. This one takes five for eight bytes, and where there are many eleven for 32, or four where
-//! both lie alike. Moves and fills come with it, since the compiler's own are two kilobytes.
+//! out of the network stack. This one takes five for eight bytes, and of many bytes eleven for 32, or four
+//! where both lie alike. Moves and fills come with it, since the compiler's own are two kilobytes.
 
 use core::arch::global_asm;
 
