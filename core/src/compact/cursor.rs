@@ -8,7 +8,7 @@
 //! row larger than the window is an error here. Section 4.2.5.2 of the native protocol.
 //!
 //! Cost: a row is walked once, thirteen instructions a cell on a Cortex-M4, before it is decoded.
-//! [`RowStream`](super::RowStream) follows the same [`Course`] over a window that is read into.
+//! [`RowStream`](super::RowStream) follows the same course over a window that is read into.
 
 use alloc::boxed::Box;
 
