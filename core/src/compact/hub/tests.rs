@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Config;
+use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -17,7 +18,7 @@ impl Clock for Still {
 struct Count(AtomicU32);
 
 impl Wake for Count {
-    fn wake(self: Local<Self>) {
+    fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Relaxed);
     }
 }
@@ -29,10 +30,10 @@ fn a_reader_wakes_the_runner_once_for_room_that_was_wanted() {
     let hub = Hub::new(clock, machine, NONE, SteeringKind::None, Security::Plain);
     let ticket = hub.with(|state| state.desk.seat(3, true));
     let ticket = ticket.expect("no panic").expect("a seat");
-    let woken = Local::new(Count::default());
+    let woken = Arc::new(Count::default());
     let wakes = || {
         // It leaves its waker again with each poll.
-        let waker = Waker::from(Local::clone(&woken));
+        let waker = Waker::from(Arc::clone(&woken));
         hub.with(|state| state.runner = Some(waker));
         woken.0.load(Relaxed)
     };
