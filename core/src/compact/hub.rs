@@ -27,21 +27,23 @@ pub(super) struct Hub {
 }
 
 /// What is behind the lock.
+// In this order: what is near the start is reached by shorter instructions.
+#[repr(C)]
 pub(super) struct State {
-    pub(super) machine: Machine,
-    pub(super) desk: Desk,
-    /// Who runs the machine, and whether it has something to do.
-    pub(super) runner: Option<Waker>,
     pub(super) is_stirred: bool,
     /// The runner is polled again before its task rests, if it was called.
     pub(super) is_near: bool,
     pub(super) is_called: bool,
+    /// Who runs the machine, and whether it has something to do.
+    pub(super) runner: Option<Waker>,
     /// The earliest deadline of what was submitted since the machine was run, and to be written.
     pub(super) due: Option<Instant>,
     /// When an orderly end is given up.
     pub(super) close_by: Instant,
     /// The runner has ended, and how.
     pub(super) over: Option<Result<(), Error>>,
+    pub(super) desk: Desk,
+    pub(super) machine: Machine,
 }
 
 impl Hub {

@@ -17,54 +17,56 @@ use crate::wire::{FrameHeader, Opcode};
 
 /// A link from the wish for it to its end.
 #[derive(Debug)]
+// In this order: what is near the start is reached by shorter instructions.
+#[repr(C)]
 pub(super) struct Link {
-    pub(super) number: u32,
-    pub(super) place: Endpoint,
     /// It looks for a first connection; others belong to a member's pool.
     pub(super) is_walk: bool,
+    /// Whether it was seen that it is not one too many.
+    pub(super) is_settled: bool,
+    is_open: bool,
+    is_skipping: bool,
+    /// Its reader has no room: nothing is to be read.
+    is_stalled: bool,
+    /// The question for the keyspace was refused as too early.
+    pub(super) is_asked_again: bool,
     /// The member that it leads to, once that is known.
     pub(super) member: Option<u16>,
     /// Its number in answers and errors, once it was told.
     pub(super) node: Option<u16>,
     /// The shard that was wished for.
     pub(super) wish: Option<u16>,
-    /// Whether it was seen that it is not one too many.
-    pub(super) is_settled: bool,
-    /// When the handshake has to be over.
-    deadline: Instant,
-    is_open: bool,
-    /// What the platform said of its end.
-    ended: Option<LinkError>,
+    pub(super) number: u32,
+    pub(super) keyspace: Keyspace,
     /// Why it is of no use any more, though the link is whole.
     pub(super) failed: Option<Error>,
-    framer: Framer,
-    pub(super) input: BytesMut,
-    header: Option<FrameHeader>,
-    body: Bytes,
-    /// The request whose body is being streamed, and whether nobody wants the rest.
-    streamed: Option<u32>,
-    is_skipping: bool,
-    /// Its reader has no room: nothing is to be read.
-    is_stalled: bool,
-    negotiation: Option<Negotiation>,
-    /// There once requests are taken.
-    pub(super) connection: Option<Connection<u32, false>>,
-    pub(super) agreed: Option<Agreed>,
-    output: BytesMut,
     /// Bytes that the platform has taken as a buffer and not written yet.
     lent: usize,
     /// Bytes in front of the output that are no request's.
     handshake_len: usize,
+    /// The request whose body is being streamed, and whether nobody wants the rest.
+    streamed: Option<u32>,
+    header: Option<FrameHeader>,
+    body: Bytes,
+    pub(super) input: BytesMut,
+    output: BytesMut,
+    /// Event bodies that nobody has looked at.
+    pub(super) events: Vec<Bytes>,
     /// Statements below this number were given to its node, or need not be; the one that is now.
     pub(super) given: u32,
     pub(super) giving: Option<SlotKey>,
-    pub(super) keyspace: Keyspace,
-    /// The question for the keyspace was refused as too early.
-    pub(super) is_asked_again: bool,
+    /// There once requests are taken.
+    pub(super) connection: Option<Connection<u32, false>>,
+    pub(super) agreed: Option<Agreed>,
+    negotiation: Option<Negotiation>,
+    framer: Framer,
+    /// When the handshake has to be over.
+    deadline: Instant,
     /// When it was adopted.
     pub(super) since: Instant,
-    /// Event bodies that nobody has looked at.
-    pub(super) events: Vec<Bytes>,
+    pub(super) place: Endpoint,
+    /// What the platform said of its end.
+    ended: Option<LinkError>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,56 +29,58 @@ use crate::wire::FrameHeader;
 ///
 /// Numbers of requests, statements and links are used again once what they stood for has ended.
 #[derive(Debug)]
+// In this order: what is near the start is reached by shorter instructions.
+#[repr(C)]
 pub struct Machine {
-    pub(super) now: Instant,
-    wall: Option<UnixMicros>,
-    last_timestamp: i64,
-    pub(super) config: Config,
-    pub(super) random: Random,
-    handshake: Local<HandshakeConfig>,
-    /// What any node is believed to offer, so that STARTUP goes out at once.
-    pub(super) assumed: Option<Offer>,
-    pub(super) phase: Phase,
-    pub(super) contact: Contact,
-    pub(super) plane: Plane,
-    pub(super) control: Control,
-    pub(super) pools: Pools,
-    pub(super) next_link: u32,
-    #[expect(clippy::vec_box, reason = "links are large, and leave from the middle")]
-    pub(super) links: Vec<Box<Link>>,
-    /// Links that have served.
-    pub(super) served: u32,
     /// The nodes of the cluster were read, or could not be: nobody has to wait for them.
     pub(super) has_read: bool,
-    /// Numbers of nodes that the host was told, and where they are: those of members, and others for
-    /// places that no member is known at.
-    nodes: Vec<(u16, Endpoint)>,
+    pub(super) phase: Phase,
+    #[expect(clippy::vec_box, reason = "links are large, and leave from the middle")]
+    pub(super) links: Vec<Box<Link>>,
     /// Every request; none are those of `start` and `close`.
     pub(super) requests: Slab<Option<Box<Request>>>,
     /// Those to be submitted, in order, and when the first of them may be late.
     pub(super) queue: VecDeque<u32>,
-    pub(super) queue_due: Instant,
     /// Requests on links.
     pub(super) under_way: usize,
-    /// Requests that have failed before they were begun.
-    pub(super) refused: Vec<(u32, Error)>,
-    pub(super) statements: Slab<Local<Statement>>,
-    /// Statements of an earlier session, and requests that these have answered.
-    pub(super) saved: Vec<Local<Statement>>,
-    given: Vec<(u32, u32)>,
-    /// What tells how requests have gone.
-    pub(super) counters: Counters,
+    pub(super) now: Instant,
+    pub(super) queue_due: Instant,
     pub(super) ready: Option<u32>,
     closing: Option<u32>,
+    pub(super) next_link: u32,
+    /// Links that have served.
+    pub(super) served: u32,
+    /// What tells how requests have gone.
+    pub(super) counters: Counters,
     pub(super) told: Vec<u32>,
     /// To be submitted before all others, as they were before.
     pub(super) again: Vec<u32>,
+    /// Requests that have failed before they were begun.
+    pub(super) refused: Vec<(u32, Error)>,
     /// Requests that have ended, to be used again with the room of their bodies.
     #[expect(
         clippy::vec_box,
         reason = "they come from boxes, and go back into some"
     )]
     pub(super) spare: Vec<Box<Request>>,
+    pub(super) contact: Contact,
+    pub(super) control: Control,
+    pub(super) pools: Pools,
+    pub(super) random: Random,
+    pub(super) statements: Slab<Local<Statement>>,
+    /// Statements of an earlier session, and requests that these have answered.
+    pub(super) saved: Vec<Local<Statement>>,
+    given: Vec<(u32, u32)>,
+    /// Numbers of nodes that the host was told, and where they are: those of members, and others for
+    /// places that no member is known at.
+    nodes: Vec<(u16, Endpoint)>,
+    handshake: Local<HandshakeConfig>,
+    wall: Option<UnixMicros>,
+    last_timestamp: i64,
+    /// What any node is believed to offer, so that STARTUP goes out at once.
+    pub(super) assumed: Option<Offer>,
+    pub(super) plane: Plane,
+    pub(super) config: Config,
 }
 
 #[derive(Clone, Debug)]

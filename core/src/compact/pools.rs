@@ -236,6 +236,7 @@ impl Machine {
     }
 
     /// Where a first connection may be found.
+    #[inline(never)]
     pub(super) fn places(&self) -> Vec<Endpoint> {
         let mut places = Vec::new();
         for point in &self.config.contact_points {

@@ -200,6 +200,7 @@ impl Machine {
     }
 
     /// A link is of no use any more, and gone.
+    #[inline(never)]
     fn lost(&mut self, link: &Link, error: Error, host: &mut dyn Host) {
         self.control.handle_lost(link.number);
         let is_adopted = link.connection.is_some();
