@@ -48,7 +48,7 @@ fn first_word(text: &str) -> &str {
 }
 
 /// The text from its first word on.
-fn without_comments(mut text: &str) -> &str {
+pub(super) fn without_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();
         let rest = match text.get(..2) {

@@ -23,6 +23,7 @@ pub mod kind;
 mod landing;
 mod learning;
 mod links;
+pub(crate) mod naming;
 mod nodes;
 mod plane;
 mod pool;

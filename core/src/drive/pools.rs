@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::cell::Cell;
 use super::tally::ShardTally;
 use crate::cluster::{Assignment, ConnectionId};
+use crate::conn::extensions::TabletsRouting;
 use crate::gather::Gather;
 use crate::routing::{Load, NodeIdx, ShardIdx};
 use crate::sorted::sort_few;
@@ -22,6 +23,8 @@ pub(crate) struct Pools {
     others: Vec<Shared<Cell>>,
     /// What the connections counted that are gone.
     gone: ShardTally,
+    /// Whether one of those that serve agreed the second tablets extension.
+    speaks_v2: bool,
 }
 
 /// The open connections of one node, sorted by shard.
@@ -74,6 +77,7 @@ impl Pools {
             };
             for (id, shard) in &assignment.connections {
                 if let Some(cell) = find(*id) {
+                    pools.speaks_v2 |= cell.agreed().tablets == TabletsRouting::V2;
                     pool.connections.push((*shard, cell));
                 }
             }
@@ -114,6 +118,11 @@ impl Pools {
             sum.add(cell.tally());
         }
         sum
+    }
+
+    /// Whether a node may want what only a prepared statement can carry.
+    pub(crate) const fn speaks_v2(&self) -> bool {
+        self.speaks_v2
     }
 
     /// Wishes for a shard that has no connection yet; `None` if that is not how it gets one, or

@@ -16,14 +16,16 @@ use super::hub::Hub;
 use super::inbox::Report;
 use super::outgoing::{Content, Outgoing};
 use super::pager::Pager;
+use super::pools::Pools;
 use super::route::Route;
 use super::rows::QueryResult;
 use super::statement::{Prepared, Statement, StatementOptions};
 use super::status::{ShardAwareStats, Status};
 use crate::cluster::kind::StatementKind;
+use crate::cluster::naming::TableName;
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
-use crate::routing::{KeyError, KeyspaceConsistency, Node, NodeIdx, Table, TableRef, View};
+use crate::routing::{KeyError, KeyspaceConsistency, Node, NodeIdx, TableRef, View};
 use crate::sync::Shared;
 use crate::target::Endpoint;
 use crate::types::{BindError, EncodeRow};
@@ -31,6 +33,17 @@ use crate::wire::{EncodedValues, SmallBuffer, Values, ValuesBuilder};
 
 /// Values of most statements fit here; larger ones go to the heap.
 const VALUES_INLINE: usize = 256;
+
+/// Keyspaces of the servers themselves, which no user can make strongly consistent.
+const SYSTEM_KEYSPACES: [&str; 7] = [
+    "system",
+    "system_auth",
+    "system_distributed",
+    "system_distributed_everywhere",
+    "system_schema",
+    "system_traces",
+    "system_views",
+];
 
 pub(super) type EncodedRow = EncodedValues<SmallBuffer<VALUES_INLINE>>;
 
@@ -141,9 +154,9 @@ impl Session {
     /// Runs a statement by its text.
     ///
     /// With values it is prepared first, so that they are checked against their types and the
-    /// request finds its replica. The same goes for reads and writes while the cluster has
-    /// strongly consistent keyspaces: nodes that speak the second tablets extension answer such
-    /// statements with an error after they have applied them, unless they come prepared.
+    /// request finds its replica. The same goes for reads and writes of strongly consistent tables,
+    /// and of those that the session does not know yet: nodes that speak the second tablets extension
+    /// answer such statements with an error after they have applied them, unless they come prepared.
     pub async fn query(
         &self,
         statement: impl Into<Statement<'_>>,
@@ -158,7 +171,9 @@ impl Session {
         self.query_unprepared(statement).await
     }
 
-    /// Runs a statement by its text, without values and without preparing it.
+    /// Runs a statement by its text, without values and without preparing it: what reads or writes
+    /// strongly consistent tables may be answered with an error after it was applied, as
+    /// [`query`](Self::query) says.
     pub async fn query_unprepared(
         &self,
         statement: impl Into<Statement<'_>>,
@@ -270,12 +285,32 @@ impl Session {
         let _ = poll_fn(|cx| watch.poll_over(cx)).await;
     }
 
-    /// Reads and writes must be prepared while there are strongly consistent keyspaces.
+    /// Whether a node may answer this text with an error after it has applied it: for all that is
+    /// known it may read or write a strongly consistent table.
     fn must_prepare(&self, text: &str) -> bool {
-        let strong = |table: &Table| table.consistency() == KeyspaceConsistency::Strong;
-        !self.hub().is_single()
+        let hub = self.hub();
+        !hub.is_single()
             && StatementKind::of(text).is_data()
-            && self.hub().view().with(|view| view.tables().any(strong))
+            && hub.pools().with(Pools::speaks_v2)
+            && !self.names_eventual_table(text)
+    }
+
+    /// Whether a text names a table of the system, or one that is known not to be strongly
+    /// consistent. What was made of late, or since an earlier session saved what this one knows,
+    /// is not known.
+    fn names_eventual_table(&self, text: &str) -> bool {
+        let Some(name) = TableName::of(text) else {
+            return false;
+        };
+        let default = self.hub().config().keyspace.as_deref();
+        let Some(keyspace) = name.keyspace.as_deref().or(default) else {
+            return false;
+        };
+        let is_eventual = |view: &View| {
+            let table = view.table_by_name(keyspace, &name.table);
+            table.is_some_and(|table| table.consistency() == KeyspaceConsistency::Eventual)
+        };
+        SYSTEM_KEYSPACES.contains(&keyspace) || self.hub().view().with(is_eventual)
     }
 
     pub(super) async fn execute_encoded(
