@@ -227,7 +227,7 @@ impl Engine {
                     self.handle_answer(question.on, question.purpose, answer, now);
                 }
             }
-            Input::Event { id, body } => self.handle_event(id, &body, now),
+            Input::Event { id, body } => self.handle_event(id, body.as_slice(), now),
             Input::ShardWanted { node, shard } => {
                 if let Some(pool) = self.pools.get_mut(&node) {
                     pool.wish(shard);

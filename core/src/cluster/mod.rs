@@ -48,10 +48,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
-use bytes::Bytes;
-
-use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, Offer};
+use crate::conn::{Answer, Body};
 use crate::error::{Error, LinkError};
 use crate::routing::{NodeIdx, ShardIdx, View};
 use crate::sync::Shared;
@@ -134,7 +132,7 @@ pub enum Input {
         /// The connection it came on.
         id: ConnectionId,
         /// The body.
-        body: Bytes,
+        body: Body,
     },
     /// A response carried a tablet that the control plane must hear of.
     Tablet(TabletNews),

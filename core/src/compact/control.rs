@@ -74,7 +74,7 @@ impl Machine {
             let events = core::mem::take(&mut link.events);
             for body in events.iter().filter(|_| is_control) {
                 has_changed = true;
-                self.handle_event(body);
+                self.handle_event(body.as_slice());
             }
         }
         let Some(link) = control.and_then(|at| self.links.get_mut(at)) else {

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::task::Waker;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::flow::{Flow, Window};
 use super::host::{Done, Host};
@@ -333,7 +333,7 @@ impl Host for Desk {
         })
     }
 
-    fn piece(&mut self, request: u32, bytes: Bytes) {
+    fn piece(&mut self, request: u32, bytes: BytesMut) {
         let Some((flow, waker)) = self.flow(request) else {
             return;
         };

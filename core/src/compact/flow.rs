@@ -1,7 +1,7 @@
 //! A streamed result between the runner, which reads its body into the reader's window, and the
 //! reader.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::desk::Outcome;
 use crate::error::{Error, PeerMisbehaved};
@@ -12,7 +12,7 @@ use crate::wire::Flags;
 pub(super) struct Flow {
     /// Flags of the frame and length of the body, not told yet.
     pub(super) header: Option<(Flags, usize)>,
-    pub(super) piece: Option<Bytes>,
+    pub(super) piece: Option<BytesMut>,
     pub(super) window: Window,
     /// What goes on when the reader waits again: the link is read, and the machine runs, which may
     /// have bytes of the body.
@@ -35,7 +35,7 @@ pub(super) enum Window {
 /// What comes next of a streamed result.
 pub(super) enum Next {
     Header(Flags, usize),
-    Piece(Bytes),
+    Piece(BytesMut),
     /// The window has more bytes.
     Filled,
     End,

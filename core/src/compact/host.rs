@@ -1,6 +1,6 @@
 //! What the machine wants of the platform beneath it and of the callers above it.
 
-use bytes::Bytes;
+use bytes::BytesMut;
 
 use crate::conn::Answer;
 use crate::conn::extensions::Agreed;
@@ -43,7 +43,7 @@ pub trait Host {
     }
     /// A piece of the body, without the frame's header. The request ends with `done` and an empty
     /// body.
-    fn piece(&mut self, _request: u32, _bytes: Bytes) {}
+    fn piece(&mut self, _request: u32, _bytes: BytesMut) {}
 }
 
 /// How a request has ended well.

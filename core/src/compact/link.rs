@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BytesMut};
 
 use crate::config::Limits;
 use crate::conn::extensions::Agreed;
 use crate::conn::framer::{BodyMode, Cut, Framer, FramerError};
 use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
-use crate::conn::{Connection, Received, SlotKey};
+use crate::conn::{Body, Connection, Received, SlotKey};
 use crate::error::{Error, ErrorKind, LimitField, LinkError, PeerMisbehaved, TimeoutKind};
 use crate::sync::Local;
 use crate::target::Endpoint;
@@ -47,11 +47,11 @@ pub(super) struct Link {
     /// The request whose body is being streamed, and whether nobody wants the rest.
     streamed: Option<u32>,
     header: Option<FrameHeader>,
-    body: Bytes,
+    body: BytesMut,
     pub(super) input: BytesMut,
     output: BytesMut,
     /// Event bodies that nobody has looked at.
-    pub(super) events: Vec<Bytes>,
+    pub(super) events: Vec<Body>,
     /// Statements below this number were given to its node, or need not be; the one that is now.
     pub(super) given: u32,
     pub(super) giving: Option<SlotKey>,
@@ -83,7 +83,7 @@ pub(super) trait Pieces {
     fn begin(&mut self, request: u32, header: &FrameHeader) -> bool;
     /// Whether the next piece may come.
     fn has_room(&mut self, request: u32) -> bool;
-    fn put(&mut self, request: u32, piece: Bytes);
+    fn put(&mut self, request: u32, piece: BytesMut);
 }
 
 impl Link {
@@ -103,7 +103,7 @@ impl Link {
             framer: Framer::new(limits.frame),
             input: BytesMut::new(),
             header: None,
-            body: Bytes::new(),
+            body: BytesMut::new(),
             streamed: None,
             is_skipping: false,
             is_stalled: false,
@@ -294,7 +294,7 @@ impl Link {
     fn handle_frame(
         &mut self,
         header: &FrameHeader,
-        body: Bytes,
+        body: BytesMut,
         now: Instant,
         limits: &Limits,
         told: &mut Vec<u32>,
@@ -332,6 +332,7 @@ impl Link {
         let Some(connection) = &mut self.connection else {
             return Err(PeerMisbehaved::UnexpectedFrame.into());
         };
+        let body = Body::new(body);
         if let Received::Event(body) = connection.handle_frame(now, header, body, tell)?
             && self.events.len() < EVENTS_MAX
         {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::contact::Contact;
 use super::control::Control;
@@ -657,7 +657,7 @@ impl Pieces for Streams<'_> {
         self.host.has_room(request)
     }
 
-    fn put(&mut self, request: u32, piece: Bytes) {
+    fn put(&mut self, request: u32, piece: BytesMut) {
         self.host.piece(request, piece);
     }
 }

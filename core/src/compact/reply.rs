@@ -7,7 +7,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use uuid::Uuid;
 
 use super::cursor::{Front, parse_front};
@@ -38,12 +38,8 @@ impl Reply {
         }
     }
 
-    pub(super) fn into_body(self) -> (Flags, Bytes) {
-        let flags = self.answer.flags;
-        if self.answer.body.as_slice().is_empty() {
-            return (flags, Bytes::new());
-        }
-        (flags, self.answer.body.into_bytes())
+    pub(super) fn into_body(self) -> (Flags, BytesMut) {
+        (self.answer.flags, self.answer.body.into_bytes())
     }
 
     fn front(&self) -> Result<(Front<'_>, &[u8]), Error> {

@@ -47,7 +47,7 @@ pub struct RowStream<'a> {
     told: usize,
     row_max: usize,
     /// Bytes that came with the frame's header, to go into the window.
-    piece: Bytes,
+    piece: BytesMut,
     has_front: bool,
     types: Vec<u16>,
     /// The check that the types have passed.
@@ -79,7 +79,7 @@ impl<'a> RowStream<'a> {
             at: 0,
             told: 0,
             row_max: window_len,
-            piece: Bytes::new(),
+            piece: BytesMut::new(),
             has_front: false,
             types,
             checked: 0,
@@ -192,7 +192,7 @@ impl<'a> RowStream<'a> {
         self.give_up();
         self.course.stop();
         self.window.clear();
-        self.piece = Bytes::new();
+        self.piece = BytesMut::new();
         (self.at, self.told) = (0, 0);
         error
     }
@@ -266,7 +266,7 @@ impl<'a> RowStream<'a> {
             Ok(Next::Piece(piece)) => self.piece = piece,
             Ok(Next::Filled) if self.window.len() > self.row_max => {
                 // The link has given a buffer of its own.
-                self.piece = self.window.split_off(self.row_max).freeze();
+                self.piece = self.window.split_off(self.row_max);
             }
             Ok(Next::Filled) => return Poll::Ready(Ok(Some(Step::Filled))),
             Ok(Next::End) => {
@@ -301,7 +301,7 @@ impl<'a> RowStream<'a> {
         self.piece.advance(len);
         if self.piece.is_empty() {
             // Its buffer can be read into again.
-            self.piece = Bytes::new();
+            self.piece = BytesMut::new();
         }
     }
 

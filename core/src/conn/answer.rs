@@ -6,9 +6,9 @@
 
 use core::fmt;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 
-use inline::Inline;
+use kept::{Inline, Kept};
 
 use super::extensions::Agreed;
 use crate::error::{Applied, Error};
@@ -46,11 +46,20 @@ pub struct Body(Repr);
 #[derive(Clone, PartialEq, Eq)]
 enum Repr {
     Inline(Inline),
-    Shared(Bytes),
+    Kept(Kept),
 }
 
 #[cfg(not(target_pointer_width = "32"))]
-mod inline {
+mod kept {
+    use bytes::BytesMut;
+
+    /// A body that may be shared.
+    pub(super) type Kept = bytes::Bytes;
+
+    pub(super) fn keep(bytes: BytesMut) -> Kept {
+        bytes.freeze()
+    }
+
     /// A small body. The length is a word so that it is moved word by word: an answer is moved a few
     /// times until its caller has it.
     #[derive(Clone, PartialEq, Eq)]
@@ -78,7 +87,16 @@ mod inline {
 }
 
 #[cfg(target_pointer_width = "32")]
-mod inline {
+mod kept {
+    use bytes::BytesMut;
+
+    /// A body with one owner, as it is cut from what was read: what shares one is more code.
+    pub(super) type Kept = BytesMut;
+
+    pub(super) const fn keep(bytes: BytesMut) -> Kept {
+        bytes
+    }
+
     /// There is none: chunks are small where memory is, and an answer that is moved by few words is
     /// less code.
     #[derive(Clone, PartialEq, Eq)]
@@ -97,10 +115,10 @@ mod inline {
 
 impl Body {
     /// Takes a slice of the read chunk; copies it if it is small.
-    pub fn new(bytes: Bytes) -> Self {
+    pub fn new(bytes: BytesMut) -> Self {
         match Inline::new(&bytes) {
             Some(inline) => Self(Repr::Inline(inline)),
-            None => Self(Repr::Shared(bytes)),
+            None => Self(Repr::Kept(kept::keep(bytes))),
         }
     }
 
@@ -108,7 +126,7 @@ impl Body {
     pub fn from_slice(bytes: &[u8]) -> Self {
         match Inline::new(bytes) {
             Some(inline) => Self(Repr::Inline(inline)),
-            None => Self(Repr::Shared(Bytes::copy_from_slice(bytes))),
+            None => Self(Repr::Kept(kept::keep(BytesMut::from(bytes)))),
         }
     }
 
@@ -116,15 +134,15 @@ impl Body {
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline(inline) => inline.as_slice(),
-            Repr::Shared(bytes) => bytes,
+            Repr::Kept(bytes) => bytes,
         }
     }
 
-    /// The bytes as a shared buffer; copies a small body.
-    pub fn into_bytes(self) -> Bytes {
+    /// The bytes in a buffer of their own; copies a body that is small or shared.
+    pub fn into_bytes(self) -> BytesMut {
         match self.0 {
-            Repr::Inline(_) => Bytes::copy_from_slice(self.as_slice()),
-            Repr::Shared(bytes) => bytes,
+            Repr::Inline(inline) => BytesMut::from(inline.as_slice()),
+            Repr::Kept(bytes) => bytes.into(),
         }
     }
 }
@@ -141,11 +159,12 @@ mod tests {
 
     #[test]
     fn small_bodies_do_not_pin_the_chunk() {
-        let chunk = Bytes::from(alloc::vec![7; 100]);
         for (len, pinned) in [(0, false), (32, false), (33, true), (100, true)] {
-            let body = Body::new(chunk.slice(..len));
-            assert_eq!(body.as_slice(), &chunk[..len]);
-            assert_eq!(!chunk.is_unique(), pinned, "{len}");
+            let mut chunk = BytesMut::from(&[7; 100][..]);
+            let body = Body::new(chunk.split_to(len));
+            assert_eq!(body.as_slice(), &[7; 100][..len]);
+            chunk.clear();
+            assert_eq!(!chunk.try_reclaim(100), pinned, "{len}");
         }
     }
 

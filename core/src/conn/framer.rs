@@ -5,7 +5,7 @@
 //! length that was declared. Frames longer than the limit are skipped up to `skip_len_max` bytes;
 //! beyond that the stream cannot be followed any more.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 
 use crate::wire::{FrameHeader, HEADER_LEN, HeaderError};
 
@@ -46,7 +46,7 @@ pub enum Cut {
     /// A frame begins. Its body follows as [`Cut::Piece`]s and [`Cut::End`].
     Start(FrameHeader),
     /// Bytes of the body: all of them when it is wanted whole.
-    Piece(Bytes),
+    Piece(BytesMut),
     /// The body is complete.
     End,
     /// A frame that is longer than the limit; its body will be skipped, nothing else comes of it.
@@ -157,7 +157,7 @@ impl Framer {
                         left: left.saturating_sub(taken),
                         mode,
                     };
-                    return Ok(Some(Cut::Piece(input.split_to(taken).freeze())));
+                    return Ok(Some(Cut::Piece(input.split_to(taken))));
                 }
             }
         }
@@ -256,11 +256,11 @@ mod tests {
         framer.set_mode(BodyMode::Streaming);
         assert_eq!(
             framer.poll_cut(&mut input),
-            Ok(Some(Cut::Piece(Bytes::from_static(&[0]))))
+            Ok(Some(Cut::Piece(BytesMut::from(&[0][..]))))
         );
         assert_eq!(framer.poll_cut(&mut input), Ok(None));
         input.extend_from_slice(&VOID[10..]);
-        let rest = Bytes::from_static(&[0, 0, 1]);
+        let rest = BytesMut::from(&[0, 0, 1][..]);
         assert_eq!(cuts(&mut framer, &mut input), [Cut::Piece(rest), Cut::End]);
     }
 

@@ -31,7 +31,7 @@ mod waiters;
 
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 pub use answer::{Answer, Body};
 pub use streams::{Delivery, Progress, SlotKey, StreamIds};
@@ -109,7 +109,7 @@ pub enum Received {
     /// The answer of nobody's request, dropped: late, or never asked for.
     Stray,
     /// An event body, for the control plane.
-    Event(Bytes),
+    Event(Body),
 }
 
 /// The part of a slot that belongs to whoever made the request.
@@ -396,7 +396,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
         &mut self,
         now: Instant,
         header: &FrameHeader,
-        body: Bytes,
+        body: Body,
         mut tell: impl FnMut(S),
     ) -> Result<Received, Error> {
         self.heard_at = now;
@@ -410,7 +410,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             };
         }
         if header.stream == CONNECTION_STREAM && header.opcode == Opcode::Error {
-            return Err(connection_error(header.version, &body));
+            return Err(connection_error(header.version, body.as_slice()));
         }
         let Ok(stream) = u16::try_from(header.stream) else {
             return Err(PeerMisbehaved::BadStreamId.into());
@@ -418,7 +418,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
         let answer = Answer {
             opcode: header.opcode,
             flags: header.flags,
-            body: Body::new(body),
+            body,
         };
         if self.was_held
             && is_refusal_of_early(self.version, &answer)

@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::auth::Authenticator;
 use super::extensions::{Agreed, Offer, TabletsRouting, key};
@@ -260,7 +260,7 @@ impl Negotiation {
     }
 
     /// A compressed body. Nothing is compressed before STARTUP has been answered.
-    fn inflate(&self, body: &[u8]) -> Result<Bytes, Error> {
+    fn inflate(&self, body: &[u8]) -> Result<BytesMut, Error> {
         match self.config.compression {
             Some(compression) if self.expected != Expected::Supported => {
                 compression.inflate(body, INFLATED_MAX).ok()

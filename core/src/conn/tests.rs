@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::vec::Vec;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn answer(connection: &mut Connection<char>, key: SlotKey) {
         opcode: Opcode::Result,
         body_len: 4,
     };
-    let body = Bytes::from_static(&[0, 0, 0, 1]);
+    let body = Body::from_slice(&[0, 0, 0, 1]);
     connection
         .handle_frame(START, &header, body, |_| {})
         .unwrap();
@@ -119,7 +119,7 @@ fn answer_first(connection: &mut Named) -> Vec<char> {
         opcode: Opcode::Result,
         body_len: 4,
     };
-    let (body, mut told) = (Bytes::from_static(&[0, 0, 0, 1]), Vec::new());
+    let (body, mut told) = (Body::from_slice(&[0, 0, 0, 1]), Vec::new());
     connection
         .handle_frame(at(1), &header, body, |name| told.extend(name))
         .unwrap();

@@ -32,7 +32,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 
 use super::cell::{Cell, Settled};
 use super::hub::Hub;
@@ -40,10 +40,10 @@ use super::inbox::Report;
 use super::transport::{Clock, Link, Target, Timer, Transport};
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
-use crate::conn::Received;
 use crate::conn::extensions::Agreed;
 use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
 use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
+use crate::conn::{Body, Received};
 use crate::error::TimeoutKind;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, LinkErrorKind, PeerMisbehaved};
 use crate::sync::{Local, Shared, assert_unlocked};
@@ -267,7 +267,7 @@ struct Handshaking<L> {
     deadline: Instant,
     read_chunk: usize,
     started: Option<FrameHeader>,
-    body: Bytes,
+    body: BytesMut,
 }
 
 impl<L: Link> Handshaking<L> {
@@ -290,7 +290,7 @@ impl<L: Link> Handshaking<L> {
             deadline,
             read_chunk: limits.read_chunk,
             started: None,
-            body: Bytes::new(),
+            body: BytesMut::new(),
         })
     }
 
@@ -389,8 +389,8 @@ struct Open<L> {
     /// Output was seen by an earlier poll: it may be written now.
     may_write: bool,
     started: Option<FrameHeader>,
-    body: Bytes,
-    frames: Vec<(FrameHeader, Bytes)>,
+    body: BytesMut,
+    frames: Vec<(FrameHeader, Body)>,
     wakers: Wakers,
     /// The waker of the last poll: the timer and the link have it.
     waker: Option<Waker>,
@@ -428,7 +428,7 @@ impl<L: Link> Open<L> {
             needs_flush: handshaking.needs_flush,
             may_write: false,
             started: None,
-            body: Bytes::new(),
+            body: BytesMut::new(),
             frames: Vec::new(),
             wakers: Wakers::new(),
             waker: None,
@@ -527,7 +527,7 @@ impl<L: Link> Open<L> {
             // makes one that is lost look written a little too soon, which is the safe side.
             let done = early
                 .negotiation
-                .advance(&header, &body, &mut self.output)?;
+                .advance(&header, body.as_slice(), &mut self.output)?;
             match done {
                 true => {
                     self.early = None;
@@ -685,18 +685,18 @@ impl<L: Link> Open<L> {
     fn inflate(
         &mut self,
         mut header: FrameHeader,
-        body: Bytes,
+        body: BytesMut,
         limits: FrameLimits,
-    ) -> Result<Option<(FrameHeader, Bytes)>, Error> {
+    ) -> Result<Option<(FrameHeader, Body)>, Error> {
         let Some(compression) = self.cell.agreed().compression else {
-            return Ok(Some((header, body)));
+            return Ok(Some((header, Body::new(body))));
         };
         if !header.flags.contains(Flags::COMPRESSION) {
-            return Ok(Some((header, body)));
+            return Ok(Some((header, Body::new(body))));
         }
         header.flags = header.flags.without(Flags::COMPRESSION);
         match compression.inflate(&body, limits.frame_len_max) {
-            Ok(body) => Ok(Some((header, body))),
+            Ok(body) => Ok(Some((header, Body::new(body)))),
             Err(Inflate::TooLong) => {
                 self.fail_too_long(&FramerError::TooLong(header));
                 Ok(None)

@@ -8,10 +8,9 @@
 use alloc::collections::VecDeque;
 use core::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-
 use super::cell::Cell;
 use crate::cluster::{ConnectionId, SettleId, TabletNews};
+use crate::conn::Body;
 use crate::error::Error;
 use crate::routing::{NodeIdx, ShardIdx};
 use crate::sync::{Mutex, Shared, assert_unlocked};
@@ -22,7 +21,7 @@ pub(super) enum Report {
     Connected(Shared<Cell>),
     ConnectFailed(ConnectionId, Error),
     Closed(ConnectionId, Error),
-    Event(ConnectionId, Bytes),
+    Event(ConnectionId, Body),
     Tablet(TabletNews),
     /// A request wanted a shard whose connection is opened at its first use only.
     ShardWanted(NodeIdx, ShardIdx),

@@ -11,7 +11,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use std::task::Wake;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use loom::thread::{JoinHandle, Thread, current, park, spawn};
 
 use super::cell::{Caller, Cell, Settled};
@@ -20,7 +20,7 @@ use super::transport::Clock;
 use super::wakers::Wakers;
 use crate::cluster::ConnectionId;
 use crate::conn::extensions::{Agreed, Offer, TabletsRouting};
-use crate::conn::{ConnectionLimits, Received, RequestHead};
+use crate::conn::{Body, ConnectionLimits, Received, RequestHead};
 use crate::error::{Applied, ErrorKind, LinkError, LinkErrorKind};
 use crate::sync::Shared;
 use crate::time::Instant;
@@ -209,7 +209,7 @@ impl Task {
                 opcode: Opcode::Result,
                 body_len: 1,
             };
-            let body = Bytes::copy_from_slice(&[tag]);
+            let body = Body::from_slice(&[tag]);
             self.with(&mut wakers, |connection, wakers| {
                 let tell = |caller: Caller| wakers.extend(caller);
                 let received = connection.handle_frame(Instant::ZERO, &header, body, tell);

@@ -245,7 +245,7 @@ impl QueryResult {
 
     /// Copies the bytes, so that the chunk they came in can be freed.
     pub fn compact(&mut self) {
-        self.body = Body::new(Bytes::copy_from_slice(self.body.as_slice()));
+        self.body = Body::from_slice(self.body.as_slice());
     }
 }
 

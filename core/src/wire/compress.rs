@@ -7,7 +7,7 @@
 //!
 //! Follows section 5 of the native protocol v4, the LZ4 block format and the Snappy format.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::{Flags, HEADER_LEN};
 
@@ -48,7 +48,7 @@ impl Compression {
     }
 
     /// The body as it was before it was compressed, at most `max` bytes long.
-    pub(crate) fn inflate(self, body: &[u8], max: u32) -> Result<Bytes, Inflate> {
+    pub(crate) fn inflate(self, body: &[u8], max: u32) -> Result<BytesMut, Inflate> {
         let _ = (body, max);
         match self {
             #[cfg(feature = "lz4")]
@@ -121,22 +121,22 @@ mod lz4 {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use bytes::Bytes;
+    use bytes::BytesMut;
     use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
     use super::{Inflate, checked_len};
 
     const LENGTH_LEN: usize = 4;
 
-    pub(super) fn inflate(body: &[u8], max: u32) -> Result<Bytes, Inflate> {
+    pub(super) fn inflate(body: &[u8], max: u32) -> Result<BytesMut, Inflate> {
         let (len, block) = body
             .split_first_chunk::<LENGTH_LEN>()
             .ok_or(Inflate::Corrupt)?;
         // Lengths are signed; a negative one is too long as well.
         let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
-        let mut inflated = vec![0; checked_len(len, block, max)?];
+        let mut inflated = BytesMut::zeroed(checked_len(len, block, max)?);
         match decompress_into(block, &mut inflated) {
-            Ok(written) if written == len => Ok(inflated.into()),
+            Ok(written) if written == len => Ok(inflated),
             _ => Err(Inflate::Corrupt),
         }
     }
@@ -157,16 +157,18 @@ mod lz4 {
 mod snappy {
     use alloc::vec::Vec;
 
-    use bytes::Bytes;
+    use bytes::BytesMut;
     use snap::raw::{Decoder, Encoder, decompress_len};
 
     use super::{Inflate, checked_len};
 
-    pub(super) fn inflate(body: &[u8], max: u32) -> Result<Bytes, Inflate> {
+    pub(super) fn inflate(body: &[u8], max: u32) -> Result<BytesMut, Inflate> {
         let len = decompress_len(body).map_err(|_| Inflate::Corrupt)?;
-        checked_len(len, body, max)?;
-        let inflated = Decoder::new().decompress_vec(body);
-        inflated.map(Into::into).map_err(|_| Inflate::Corrupt)
+        let mut inflated = BytesMut::zeroed(checked_len(len, body, max)?);
+        match Decoder::new().decompress(body, &mut inflated) {
+            Ok(written) if written == len => Ok(inflated),
+            _ => Err(Inflate::Corrupt),
+        }
     }
 
     pub(super) fn deflate(body: &[u8]) -> Option<Vec<u8>> {

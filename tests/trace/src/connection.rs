@@ -8,13 +8,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use messina_core::conn::auth::{Authenticator, PlainAuthenticator};
 use messina_core::conn::extensions::{Agreed, TabletsRouting};
 use messina_core::conn::framer::{Cut, FrameLimits, Framer, FramerError};
 use messina_core::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
 use messina_core::conn::{
-    Answer, Connection, ConnectionLimits, Outcome, Received, Refused, RequestHead, SlotKey,
+    Answer, Body, Connection, ConnectionLimits, Outcome, Received, Refused, RequestHead, SlotKey,
 };
 use messina_core::error::{Applied, Error, ErrorKind, PeerMisbehaved, TimeoutKind};
 use messina_core::routing::Partitioner;
@@ -53,7 +53,7 @@ struct Link {
     input: BytesMut,
     output: BytesMut,
     header: Option<FrameHeader>,
-    body: Bytes,
+    body: BytesMut,
     negotiation: Option<Negotiation>,
     connection: Option<Connection<u32>>,
     agreed: Option<Agreed>,
@@ -201,7 +201,7 @@ impl Player {
                     input: BytesMut::new(),
                     output,
                     header: None,
-                    body: Bytes::new(),
+                    body: BytesMut::new(),
                     negotiation: Some(negotiation),
                     connection: None,
                     agreed: None,
@@ -259,7 +259,7 @@ impl Player {
         &mut self,
         link: &mut Link,
         header: &FrameHeader,
-        body: Bytes,
+        body: BytesMut,
         told: &mut Vec<u32>,
         log: &mut Log,
     ) -> Result<(), Error> {
@@ -283,11 +283,12 @@ impl Player {
         let Some(connection) = &mut link.connection else {
             return Err(PeerMisbehaved::UnexpectedFrame.into());
         };
+        let body = Body::new(body);
         let received =
             connection.handle_frame(self.now, header, body, |caller| told.push(caller))?;
         match received {
             Received::Answer => {}
-            Received::Event(body) => match Event::parse(&mut Reader::new(&body)) {
+            Received::Event(body) => match Event::parse(&mut Reader::new(body.as_slice())) {
                 Ok(event) => log.line(format_args!("event {event:?}")),
                 Err(error) => log.line(format_args!("bad event: {:?}", error.kind)),
             },

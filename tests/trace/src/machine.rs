@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use messina_core::Shared;
 use messina_core::compact::{BatchPart, Done, Host, Machine, NONE, RequestOptions, Statement};
 use messina_core::config::{Config, PoolSize, Routing};
@@ -419,7 +419,7 @@ impl Host for Desk {
         self.has_room
     }
 
-    fn piece(&mut self, request: u32, bytes: Bytes) {
+    fn piece(&mut self, request: u32, bytes: BytesMut) {
         let label = self.labels.get(&request).copied();
         self.lines
             .line(format_args!("{label:?} piece {}", Hex(&bytes)));

@@ -9,14 +9,13 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
-use bytes::Bytes;
 use uuid::Uuid;
 
 use super::answers::{self, Cell};
 use crate::cluster::{Assignment, ConnectionId, Engine, Input, Output, QuestionId, SettleId};
 use crate::config::Config;
-use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, Offer, ShardAwarePorts, Sharding, TabletsRouting};
+use crate::conn::{Answer, Body};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
 use crate::routing::{NodeIdx, ShardIdx, ShardMap, View};
 use crate::sync::Shared;
@@ -261,7 +260,7 @@ impl World {
     }
 
     pub(in crate::cluster) fn event(&mut self, on: ConnectionId, body: &[u8]) {
-        let body = Bytes::copy_from_slice(body);
+        let body = Body::from_slice(body);
         self.input(Input::Event { id: on, body });
     }
 

@@ -7,14 +7,13 @@ use core::num::NonZeroU16;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use messina_core::Shared;
 use messina_core::cluster::{
     Assignment, ConnectionId, Engine, Input as Happened, LookupId, Output, QuestionId, SettleId,
     learn,
 };
 use messina_core::config::{Config, PoolSize};
-use messina_core::conn::Answer;
+use messina_core::conn::{Answer, Body};
 use messina_core::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
 use messina_core::routing::{PayloadKind, View, parse_payload};
 use messina_core::target::{Endpoint, Resolved, Security, Steering, SteeringKind, Target as Place};
@@ -302,7 +301,7 @@ impl Play {
             }
             _ => input.short().to_vec(),
         };
-        let body = Bytes::from(body);
+        let body = Body::from_slice(&body);
         self.happen(Happened::Event { id, body });
     }
 
@@ -349,7 +348,7 @@ impl Play {
             1 => Happened::Closed { id, error },
             2 => Happened::Event {
                 id,
-                body: Bytes::new(),
+                body: Body::from_slice(&[]),
             },
             3 => Happened::Answered {
                 id: QuestionId(number),

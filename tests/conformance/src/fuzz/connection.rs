@@ -6,10 +6,10 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use messina_core::conn::{
-    Answer, Connection, ConnectionLimits, Outcome, Received, Refused, RequestHead, SlotKey, Ticket,
-    Turn,
+    Answer, Body, Connection, ConnectionLimits, Outcome, Received, Refused, RequestHead, SlotKey,
+    Ticket, Turn,
 };
 use messina_core::error::{Error, ErrorKind, LimitField, LinkError};
 use messina_core::time::Instant;
@@ -383,7 +383,7 @@ impl Play {
         let header = header(version, stream, opcode, body.len());
         self.heard_at = self.now;
         let mut told = Vec::new();
-        let bytes = Bytes::from(body.clone());
+        let bytes = Body::from_slice(&body);
         let received = self
             .connection
             .handle_frame(self.now, &header, bytes, |who| told.push(who));
@@ -394,7 +394,9 @@ impl Play {
         }
         if opcode == Opcode::Event {
             return match received {
-                Ok(Received::Event(event)) => assert_eq!((stream, &event[..]), (-1, &body[..])),
+                Ok(Received::Event(event)) => {
+                    assert_eq!((stream, event.as_slice()), (-1, &body[..]))
+                }
                 Ok(other) => panic!("an event taken for {other:?}"),
                 Err(_) => {
                     assert_ne!(stream, -1);

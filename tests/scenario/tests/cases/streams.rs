@@ -2,9 +2,8 @@
 
 use core::num::NonZeroU16;
 
-use bytes::Bytes;
 use messina_core::config::PoolSize;
-use messina_core::conn::{Connection, ConnectionLimits, Received, RequestHead};
+use messina_core::conn::{Body, Connection, ConnectionLimits, Received, RequestHead};
 use messina_core::error::{ErrorKind, PeerMisbehaved, TimeoutKind};
 use messina_core::time::Instant;
 use messina_core::wire::{EncodeError, FrameHeader, Opcode, ProtocolVersion};
@@ -132,7 +131,7 @@ fn every_stream_id_is_an_answer_a_stray_or_a_broken_protocol() {
         let frame = on_stream(stream, VOID);
         let header = FrameHeader::parse_response(frame[..9].try_into().expect("nine bytes"));
         let header = header.expect("a header");
-        let (body, mut told) = (Bytes::from(frame[9..].to_vec()), Vec::new());
+        let (body, mut told) = (Body::from_slice(&frame[9..]), Vec::new());
         let outcome = connection.handle_frame(now, &header, body, |caller| told.push(caller));
         match stream {
             1 => assert_eq!((outcome, &told[..]), (Ok(Received::Answer), &[7][..])),
