@@ -3,6 +3,8 @@
 
 use core::time::Duration;
 
+use bytes::BytesMut;
+
 use super::answer;
 use super::machine::Machine;
 use super::plane::{Changed, Question};
@@ -86,10 +88,11 @@ impl Machine {
             Stage::ToRegister => {
                 let register = Register { events: &EVENTS };
                 let head = RequestHead::new(Opcode::Register);
-                let submitted = link.submit(CONTROL, give_up_at(), head, &mut |agreed, sink| {
-                    register.put(agreed.version, sink)
-                });
-                if let Ok(key) = submitted {
+                let mut body = BytesMut::new();
+                let written = register.put(self.config.protocol, &mut body);
+                if written.is_ok()
+                    && let Ok(key) = link.submit(CONTROL, give_up_at(), head, &[&body])
+                {
                     self.control.stage = Stage::Registering(key);
                 }
             }
@@ -100,16 +103,14 @@ impl Machine {
                     self.pools.forgive();
                 }
                 if self.now >= self.control.ask_at && self.plane.is_due() {
-                    let mut question = None;
+                    let agreed = link.agreed_with_room();
+                    self.control.is_blocked = agreed.is_none();
                     let head = RequestHead::new(Opcode::Query);
-                    let plane = &mut self.plane;
-                    let submitted =
-                        link.submit(CONTROL, give_up_at(), head, &mut |agreed, sink| {
-                            question = plane.put_question(agreed, sink);
-                            Ok(())
-                        });
-                    self.control.is_blocked = submitted.is_err();
-                    if let (Ok(key), Some(question)) = (submitted, question) {
+                    let mut body = BytesMut::new();
+                    if let Some(agreed) = agreed
+                        && let Some(question) = self.plane.put_question(&agreed, &mut body)
+                        && let Ok(key) = link.submit(CONTROL, give_up_at(), head, &[&body])
+                    {
                         self.control.stage = Stage::Asked(key, question);
                     }
                 }

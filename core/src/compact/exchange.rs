@@ -1,5 +1,7 @@
 //! Requests on links: planned, submitted in order, and answered.
 
+use alloc::boxed::Box;
+
 use bytes::BytesMut;
 
 use super::answer::check_keyspace;
@@ -7,8 +9,8 @@ use super::control::CONTROL;
 use super::giving::GIVEN;
 use super::host::{Answered, Done, Host};
 use super::link::{Keyspace, Link};
-use super::machine::{Machine, NONE};
-use super::plane::{Candidate, Route};
+use super::machine::{Machine, NONE, is_full};
+use super::plane::Candidate;
 use super::request::Request;
 use super::statement::Statement;
 use super::verdict::{Verdict, was_sent};
@@ -20,7 +22,7 @@ use crate::sync::Local;
 use crate::time::Instant;
 use crate::wire::request::{Query, QueryParameters, RequestBody as _};
 use crate::wire::response::Extras;
-use crate::wire::{Consistency, EncodeError, Flags, Opcode, Reader};
+use crate::wire::{Consistency, Flags, Opcode, Reader};
 use crate::words::joined;
 
 impl Machine {
@@ -130,7 +132,6 @@ impl Machine {
         let Some(Some(request)) = self.requests.get(number) else {
             return Submitted::Gone;
         };
-        let (table, token, is_planned) = (request.table, request.token, request.is_planned);
         if let Some((link, _)) = request.preparing {
             // It is given the statement where that was missed; a link that is gone took the need with it.
             if let Some(at) = self.position(link) {
@@ -140,15 +141,11 @@ impl Machine {
                 request.preparing = None;
             }
         }
-        let mut block = VersionBlock::unknown(0);
+        let (mut at, mut block) = (None, VersionBlock::unknown(0));
         if self.is_full() {
-            let entropy = self.random.next();
-            block = match is_planned {
-                true => self.plane.probe(table, token, entropy),
-                false => self.plan(number, entropy),
-            };
+            (at, block) = self.aim_at(number);
         }
-        match self.target(number) {
+        match at.or_else(|| self.best_of(None)) {
             Some(at) => self.submit_on(at, number, block),
             None => Submitted::Full,
         }
@@ -160,63 +157,38 @@ impl Machine {
             .position(|link| link.number == number && link.serves())
     }
 
-    /// Notes where a request may go, and tells its version block.
-    fn plan(&mut self, number: u32, entropy: u64) -> VersionBlock {
-        let Some(Some(request)) = self.requests.get_mut(number) else {
-            return VersionBlock::unknown(entropy);
-        };
-        let route = Route {
-            table: request.table,
-            token: request.token,
-            consistency: request.consistency,
-            serial_consistency: request.serial_consistency,
-            is_lwt: request.is_lwt(),
-        };
-        let links = &self.links;
-        let load = |member: u16, shard: Option<ShardIdx>| {
-            let mut load = None;
-            for link in links.iter().filter(|link| link.serves()) {
-                let is_there = shard.is_none_or(|shard| link.shard() == Some(shard.value()));
-                if link.member == Some(member) {
-                    let connection = link.connection.as_ref().filter(|_| is_there);
-                    let in_use = connection.map_or(0, Connection::in_use);
-                    load = Some(load.unwrap_or(0_u32).saturating_add(u32::from(in_use)));
-                }
-            }
-            load
-        };
-        (request.is_planned, request.tried) = (true, 0);
-        self.plane.route(&route, entropy, &load, &mut request.plan)
-    }
-
-    /// The link that the request goes to: to the next member of its plan that is connected, or
-    /// any if there is none.
-    fn target(&mut self, number: u32) -> Option<usize> {
+    /// The link to the target of a request, which is chosen anew where none leads to it any more; and
+    /// its version block.
+    fn aim_at(&mut self, number: u32) -> (Option<usize>, VersionBlock) {
+        let entropy = self.random.next();
         let Some(Some(request)) = self.requests.get(number) else {
-            return None;
+            return (None, VersionBlock::unknown(entropy));
         };
-        if !self.is_full() {
-            return self.links.iter().position(|link| link.serves());
+        let known = request.target;
+        if let Some(target) = known
+            && let Some(at) = self.best_of(Some(&target))
+        {
+            let block = self.plane.probe(request.table, request.token, entropy);
+            return (Some(at), block);
         }
-        let plan = request.plan.iter().take(match request.is_planned {
-            true => usize::MAX,
-            false => 0,
-        });
-        let mut tried = request.tried;
-        for candidate in plan.skip(usize::from(tried)) {
-            if let Some(at) = self.best_of(Some(candidate)) {
-                let (member, shard) = (candidate.member, candidate.shard);
-                if let Some(Some(request)) = self.requests.get_mut(number) {
-                    request.tried = tried;
-                }
-                if let Some(shard) = shard {
-                    self.note_shard(at, member, shard.value());
-                }
-                return Some(at);
+        let load = |member, shard| load_of(&self.links, member, shard);
+        let (target, block) = self
+            .plane
+            .choose(&request.route(), &request.tried, entropy, &load);
+        let at = target
+            .as_ref()
+            .and_then(|target| self.best_of(Some(target)));
+        if let Some(at) = at
+            && let Some(target) = target
+        {
+            if let Some(shard) = target.shard {
+                self.note_shard(at, target.member, shard.value());
             }
-            tried = tried.saturating_add(1);
+            if let Some(Some(request)) = self.requests.get_mut(number) {
+                request.target = Some(target);
+            }
         }
-        self.best_of(None)
+        (at, block)
     }
 
     /// Counts whether a request for a shard has found a link of it.
@@ -271,9 +243,15 @@ impl Machine {
             request.preparing = Some((link.number, 0));
         }
         let (head, give_up_at) = (request.head(), request.deadline);
-        let submitted = link.submit(number, give_up_at, head, &mut |agreed, sink| {
-            request.put(agreed, block, sink)
-        });
+        let Some(agreed) = &link.agreed else {
+            return Submitted::Full;
+        };
+        let (block, mut prepare) = ([block.byte()], BytesMut::new());
+        let parts = match request.parts(agreed, &block, &mut prepare) {
+            Ok(parts) => parts,
+            Err(error) => return Submitted::Never(error.into()),
+        };
+        let submitted = link.submit(number, give_up_at, head, &parts);
         match submitted {
             Ok(key) => {
                 (request.on, request.is_early) = (Some((link.number, key)), is_early);
@@ -306,11 +284,12 @@ impl Machine {
         };
         request.on = None;
         self.under_way = self.under_way.saturating_sub(1);
-        let plan_len = match request.is_planned {
-            true => request.plan.len(),
-            false => 0,
-        };
-        let verdict = request.judge(&outcome, &agreed, link.number, plan_len, self.now);
+        let from = (link.number, link.member);
+        let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
+        let verdict = request.judge(&outcome, &agreed, from, self.now, &mut |request| {
+            let load = |member, shard| load_of(links, member, shard);
+            is_full && plane.has_more(&request.route(), &request.tried, &load)
+        });
         match verdict {
             Verdict::Finish => {
                 if let Ok(answer) = outcome {
@@ -398,7 +377,7 @@ impl Machine {
 
     fn keep_statement(
         &mut self,
-        text: alloc::boxed::Box<str>,
+        text: Box<str>,
         answer: &Answer,
         agreed: &Agreed,
         link: u32,
@@ -418,6 +397,20 @@ impl Machine {
     }
 }
 
+/// Requests on the links to a member, or to one of its shards; nothing if there is no link to it.
+fn load_of(links: &[Box<Link>], member: u16, shard: Option<ShardIdx>) -> Option<u32> {
+    let mut load = None;
+    for link in links.iter().filter(|link| link.serves()) {
+        let is_there = shard.is_none_or(|shard| link.shard() == Some(shard.value()));
+        if link.member == Some(member) {
+            let connection = link.connection.as_ref().filter(|_| is_there);
+            let in_use = connection.map_or(0, Connection::in_use);
+            load = Some(load.unwrap_or(0_u32).saturating_add(u32::from(in_use)));
+        }
+    }
+    load
+}
+
 enum Submitted {
     Yes,
     /// Nobody waits for it any more.
@@ -435,30 +428,35 @@ impl Link {
             text,
             parameters: QueryParameters::new(Consistency::One),
         };
+        let (version, mut body) = (self.agreed.as_ref()?.version, BytesMut::new());
+        query.put(version, &mut body).ok()?;
         let head = RequestHead::new(Opcode::Query);
-        let submitted = self.submit(caller, give_up_at, head, &mut |agreed, sink| {
-            query.put(agreed.version, sink)
-        });
-        submitted.ok()
+        self.submit(caller, give_up_at, head, &[&body]).ok()
     }
 
-    /// Writes a request: one function for all bodies. Fails without an error where there is no room.
+    /// Writes a request. Fails without an error where there is no room.
     #[inline(never)]
     pub(super) fn submit(
         &mut self,
         caller: u32,
         give_up_at: Instant,
         head: RequestHead,
-        body: &mut dyn FnMut(&Agreed, &mut BytesMut) -> Result<(), EncodeError>,
+        parts: &[&[u8]],
     ) -> Result<SlotKey, Option<Error>> {
-        let (Some(connection), Some(agreed)) = (&mut self.connection, &self.agreed) else {
+        let Some(connection) = &mut self.connection else {
             return Err(None);
         };
-        let submitted = connection.submit(caller, give_up_at, head, |sink| body(agreed, sink));
+        let submitted = connection.submit_parts(caller, give_up_at, head, parts);
         submitted.map_err(|refused| match refused {
             Refused::Encode(_, error) => Some(error.into()),
             Refused::Full(_) | Refused::Closed(..) => None,
         })
+    }
+
+    /// What was agreed, while a request would be taken.
+    pub(super) fn agreed_with_room(&self) -> Option<Agreed> {
+        let connection = self.connection.as_ref()?;
+        self.agreed.filter(|_| connection.has_room())
     }
 
     pub(super) fn keyspace_answer(&mut self, key: SlotKey) -> Result<(), Error> {

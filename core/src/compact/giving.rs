@@ -4,6 +4,8 @@
 //!
 //! What an earlier session has saved is not given: the nodes have it, or say so.
 
+use bytes::BytesMut;
+
 use super::machine::Machine;
 use super::request::put_prepare;
 use crate::conn::RequestHead;
@@ -52,11 +54,12 @@ impl Machine {
         }
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         let head = RequestHead::new(Opcode::Prepare);
-        let submitted = link.submit(GIVEN, give_up_at, head, &mut |agreed, sink| {
-            put_prepare(&statement.text, agreed.version, sink)
-        });
+        let (version, mut body) = (self.config.protocol, BytesMut::new());
+        let written = put_prepare(&statement.text, version, &mut body);
         // A link that is full is left to its requests.
-        if let Ok(key) = submitted {
+        if written.is_ok()
+            && let Ok(key) = link.submit(GIVEN, give_up_at, head, &[&body])
+        {
             (link.giving, link.given) = (Some(key), number.saturating_add(1));
         }
         false

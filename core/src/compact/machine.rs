@@ -663,7 +663,7 @@ impl Pieces for Streams<'_> {
 }
 
 #[inline(always)]
-fn is_full(config: &Config) -> bool {
+pub(super) fn is_full(config: &Config) -> bool {
     HAS_TOPOLOGY && config.routing == Routing::Full
 }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::machine::{HAS_WARM_STARTS, Machine, NONE};
-use super::plane::{Plan, TableKey};
+use super::plane::{Candidate, Route, TableKey};
 use super::rows::Binder;
 use super::statement::Statement;
 use super::text::is_users_data;
@@ -15,7 +15,7 @@ use crate::config::HAS_TOPOLOGY;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::error::Error;
-use crate::routing::{Token, VersionBlock};
+use crate::routing::Token;
 use crate::sync::Local;
 use crate::time::Instant;
 use crate::wire::request::{
@@ -89,10 +89,9 @@ pub(super) struct Request {
     /// Where its row lives, and in which table.
     pub(super) token: Option<Token>,
     pub(super) table: Option<TableKey>,
-    /// Where it may go, whether that is known, and how many of these were tried.
-    pub(super) plan: Plan,
-    pub(super) is_planned: bool,
-    pub(super) tried: u8,
+    /// Where it goes, once that was chosen, and the members that have failed it.
+    pub(super) target: Option<Candidate>,
+    pub(super) tried: heapless::Vec<u16, TRIED_MAX>,
     /// The link that it is on, while it is under way.
     pub(super) on: Option<(u32, SlotKey)>,
     /// Which of its statements the node lacks and is being given, and on which link. A QUERY's is its
@@ -127,9 +126,8 @@ impl Request {
             serial_consistency: None,
             token: None,
             table: None,
-            plan: Plan::new(),
-            is_planned: false,
-            tried: 0,
+            target: None,
+            tried: heapless::Vec::new(),
             on: None,
             preparing: None,
             prepared_again: 0,
@@ -160,8 +158,7 @@ impl Request {
             has_begun,
             token,
             table,
-            plan: _,
-            is_planned,
+            target,
             tried,
             on,
             preparing,
@@ -177,17 +174,24 @@ impl Request {
             *text = Box::default();
         }
         batched.clear();
-        (*executed, *preparing) = (None, None);
+        tried.clear();
+        (*executed, *preparing, *target) = (None, None, None);
         (*token, *table, *on) = (None, None, None);
         (*is_data, *has_begun) = (false, false);
-        (*is_planned, *is_early, *may_be_applied) = (false, false, false);
-        (*tried, *prepared_again, *attempts, *failed, *retries) = (0, 0, 0, 0, 0);
+        (*is_early, *may_be_applied) = (false, false);
+        (*prepared_again, *attempts, *failed, *retries) = (0, 0, 0, 0);
     }
 
-    pub(super) fn is_lwt(&self) -> bool {
-        self.executed
-            .as_ref()
-            .is_some_and(|(_, statement)| statement.is_lwt)
+    /// What choosing its target needs to know.
+    pub(super) fn route(&self) -> Route {
+        let executed = self.executed.as_ref();
+        Route {
+            table: self.table,
+            token: self.token,
+            consistency: self.consistency,
+            serial_consistency: self.serial_consistency,
+            is_lwt: executed.is_some_and(|(_, statement)| statement.is_lwt),
+        }
     }
 
     pub(super) fn head(&self) -> RequestHead {
@@ -202,32 +206,31 @@ impl Request {
         head
     }
 
-    /// Writes the body of the next frame.
-    pub(super) fn put(
-        &self,
+    /// The body of the next frame; `prepare` is what a PREPARE is written in.
+    pub(super) fn parts<'a>(
+        &'a self,
         agreed: &Agreed,
-        block: VersionBlock,
-        sink: &mut BytesMut,
-    ) -> Result<(), EncodeError> {
+        block: &'a [u8],
+        prepare: &'a mut BytesMut,
+    ) -> Result<[&'a [u8]; 4], EncodeError> {
         if let Some((_, place)) = self.preparing {
             let text = match self.statements().nth(place) {
                 Some(statement) => &*statement.text,
                 None => self.text_and_parameters().0,
             };
-            return put_prepare(text, agreed.version, sink);
+            put_prepare(text, agreed.version, prepare)?;
+            return Ok([prepare, &[], &[], &[]]);
         }
-        if let (Opcode::Execute, Some((_, statement))) = (self.opcode, &self.executed) {
-            sink.extend_from_slice(&statement.id);
-            if agreed.metadata_id {
-                // None is held: the columns are asked for each time.
-                sink.extend_from_slice(&[0, 0]);
-            }
+        if self.opcode != Opcode::Execute {
+            return Ok([&self.body, &[], &[], &[]]);
         }
-        sink.extend_from_slice(&self.body);
-        if self.opcode == Opcode::Execute && agreed.tablets == TabletsRouting::V2 {
-            sink.put_byte(block.byte());
-        }
-        Ok(())
+        let executed = self.executed.as_ref();
+        let id = executed.map_or(&[][..], |(_, statement)| &*statement.id);
+        // None is held: the columns are asked for each time.
+        let metadata_id = if agreed.metadata_id { &[0; 2][..] } else { &[] };
+        let has_block = agreed.tablets == TabletsRouting::V2;
+        let block = if has_block { block } else { &[] };
+        Ok([id, metadata_id, &self.body, block])
     }
 
     /// Whether the statement has to be prepared first on a connection like this: only EXECUTE can carry
@@ -274,6 +277,9 @@ impl Request {
         executed.into_iter().chain(&self.batched)
     }
 }
+
+/// Members that one request remembers to have failed it: more than it has attempts.
+const TRIED_MAX: usize = 8;
 
 pub(super) fn put_prepare(
     text: &str,

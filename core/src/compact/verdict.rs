@@ -26,9 +26,9 @@ impl Request {
         &mut self,
         outcome: &Result<Answer, Error>,
         agreed: &Agreed,
-        link: u32,
-        plan_len: usize,
+        (link, member): (u32, Option<u16>),
         now: Instant,
+        has_more: &mut dyn FnMut(&Self) -> bool,
     ) -> Verdict {
         let has_time = now < self.deadline;
         let preparing = self.preparing.take();
@@ -80,16 +80,18 @@ impl Request {
                 Verdict::Again
             }
             Decision::NextTarget if has_time && self.failed < ATTEMPTS_MAX => {
-                self.tried = self.tried.saturating_add(1);
-                let has_next = usize::from(self.tried) < plan_len;
-                // Where there is no other node there is perhaps another connection.
-                if has_next || is_lost(&error) {
-                    if !has_next {
-                        self.is_planned = false;
-                    }
+                // There is room: it has fewer attempts.
+                self.tried.extend(member);
+                self.target = None;
+                if has_more(self) {
                     return Verdict::Again;
                 }
-                Verdict::Fail(error)
+                // Where there is no other node there is perhaps another connection.
+                self.tried.clear();
+                match is_lost(&error) {
+                    true => Verdict::Again,
+                    false => Verdict::Fail(error),
+                }
             }
             _ => Verdict::Fail(error),
         }
@@ -105,7 +107,7 @@ impl Request {
         let max = self
             .statements()
             .count()
-            .saturating_mul(usize::from(self.tried).saturating_add(1));
+            .saturating_mul(self.tried.len().saturating_add(1));
         if usize::from(self.prepared_again) >= max {
             return None;
         }

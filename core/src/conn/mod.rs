@@ -31,7 +31,7 @@ mod waiters;
 
 use core::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{BufMut as _, BytesMut};
 
 pub use answer::{Answer, Body};
 pub use streams::{Delivery, Progress, SlotKey, StreamIds};
@@ -43,7 +43,7 @@ use crate::time::{Instant, micros};
 use crate::wire::response::{ErrorCode, Extras, ServerError};
 use crate::wire::{
     Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
-    compress_frame, finish_frame, patch_stream,
+    check_request_len, compress_frame, finish_frame, patch_stream,
 };
 
 /// The bounds of one connection.
@@ -257,6 +257,57 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
                 Err(Refused::Encode(caller, error))
             }
         }
+    }
+
+    /// The same for a body that is there already, in parts.
+    pub fn submit_parts(
+        &mut self,
+        caller: S,
+        give_up_at: Instant,
+        request: RequestHead,
+        parts: &[&[u8]],
+    ) -> Result<SlotKey, Refused<S, EncodeError>> {
+        if let Some(error) = &self.over {
+            return Err(Refused::Closed(caller, error.clone()));
+        }
+        if !self.has_room() {
+            return Err(Refused::Full(caller));
+        }
+        let len = parts
+            .iter()
+            .fold(0_usize, |len, part| len.saturating_add(part.len()));
+        let header = |stream: u16, body_len: u32| FrameHeader {
+            version: self.version,
+            flags: request.flags,
+            stream: i16::try_from(stream).unwrap_or(i16::MAX),
+            opcode: request.opcode,
+            body_len,
+        };
+        let body_len = match check_request_len(len, self.limits.request_len_max) {
+            Ok(len) => len,
+            Err(error) => return Err(Refused::Encode(caller, error)),
+        };
+        let owner = Owner::Caller(caller);
+        let Some(key) = self.streams.allocate(owner, self.queued, give_up_at) else {
+            return Err(Refused::Full(S::default()));
+        };
+        let before = self.output.len();
+        let header = header(key.stream_id(), body_len).request_bytes();
+        self.output.reserve(len.saturating_add(header.len()));
+        self.output.put_slice(&header);
+        for part in parts {
+            self.output.put_slice(part);
+        }
+        if let Some(compression) = self.compression {
+            compress_frame(compression, &mut self.output, before);
+        }
+        self.count_queued(before);
+        Ok(key)
+    }
+
+    /// Whether a request would be taken now.
+    pub fn has_room(&self) -> bool {
+        self.over.is_none() && !self.draining && self.room() > self.granted()
     }
 
     /// The frame that begins at `before` is whole: it gets its stream id. That comes after the body: a

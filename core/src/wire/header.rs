@@ -71,12 +71,17 @@ impl FrameHeader {
     /// Fails if the body is longer than the protocol can say.
     pub fn put_request<S: Sink + ?Sized>(&self, sink: &mut S) -> Result<(), EncodeError> {
         let body_len = usize::try_from(self.body_len).unwrap_or(usize::MAX);
-        let body_len = int_length("frame body", body_len)?;
-        let [high, low] = self.stream.to_be_bytes();
-        let [a, b, c, d] = body_len.to_be_bytes();
-        let (version, opcode) = (self.version.number(), self.opcode.code());
-        sink.put(&[version, self.flags.0, high, low, opcode, a, b, c, d]);
+        int_length("frame body", body_len)?;
+        sink.put(&self.request_bytes());
         Ok(())
+    }
+
+    /// The header of a request whose length was checked.
+    pub(crate) const fn request_bytes(&self) -> [u8; HEADER_LEN] {
+        let [high, low] = self.stream.to_be_bytes();
+        let [a, b, c, d] = self.body_len.to_be_bytes();
+        let (version, opcode) = (self.version.number(), self.opcode.code());
+        [version, self.flags.0, high, low, opcode, a, b, c, d]
     }
 }
 

@@ -41,8 +41,6 @@ pub(super) enum Distance {
 }
 
 impl Distance {
-    pub(super) const ALL: [Self; 3] = [Self::Rack, Self::Dc, Self::Remote];
-
     fn new(policy: &Policy, dc: &str, rack: &str) -> Self {
         match (&policy.preferred_dc, &policy.preferred_rack) {
             (None, _) => Self::Dc,

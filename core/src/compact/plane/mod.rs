@@ -1,8 +1,8 @@
 //! What is known of the cluster, and where requests go: a control plane for one owner.
 //!
 //! It does what [`cluster::Engine`](crate::cluster::Engine) and [`routing::View`](crate::routing::View)
-//! do for a server, in a tenth of their code: members, tablets, leaders, and plans that are the
-//! same (a test holds both side by side). It knows no connection, no clock and no randomness: bodies
+//! do for a server, in a tenth of their code: members, tablets, leaders, and the same plans, target by
+//! target (a test holds both side by side). It knows no connection, no clock and no randomness: bodies
 //! of answers and events go in, questions to a node and plans come out, chance is passed in.
 //!
 //! | module | what it is |
@@ -14,7 +14,7 @@
 //! | `reading` | questions to the system tables |
 //! | `answers` | what their answers, and events, mean |
 //! | `rows` | answers of system tables as cells by name |
-//! | `planning` | the order in which members are tried |
+//! | `planning` | which member is tried for a request, and which next |
 //! | `ring` | replicas of tables without tablets; feature `compact-ring` |
 //! | `views` | all of it for people and tools, and for a later session |
 //!
@@ -30,13 +30,12 @@
 //!   with their members after each [`Changed::Members`]. Members have no port: it is the contact
 //!   point's, or the one of its shards.
 //! - A statement was prepared: [`Plane::table`] with the names that it came with, and
-//!   [`Plane::partitioner`] for its tokens. Then [`Plane::plan`] and [`Plane::probe`] for each
+//!   [`Plane::partitioner`] for its tokens. Then [`Plane::choose`] and [`Plane::probe`] for each
 //!   request, [`Plane::learn`] for each payload. These three allocate nothing, but for a tablet that is new.
 //! - To be saved: [`Plane::members`], [`Plane::tables`], [`Plane::tablets`]; and put back by
 //!   [`Plane::put_member`], [`Plane::table`], [`Plane::put_kind`], [`Plane::put_tablet`].
 //!
-//! What differs from `routing`: of tablets the first 16 replicas are known, and a plan has eight
-//! targets and no continuation. Table ids are not waited for: a table that was made anew while no
+//! What differs from `routing`: of tablets the first 16 replicas are known. Table ids are not waited for: a table that was made anew while no
 //! link told of it keeps its tablets until its id was read, and their first use corrects them. Tables
 //! are known by name and not by id, so a payload on its way while its table is made anew is stored
 //! for the new one, and corrected likewise. Members without tokens are told from others only where the
@@ -70,7 +69,7 @@ use crate::config::{Config, Limits};
 use crate::routing::Policy;
 
 pub use self::members::{Member, MemberRow};
-pub use self::planning::{Candidate, LoadOf, Plan, Route};
+pub use self::planning::{Candidate, LoadOf, Route};
 pub use self::reading::{Changed, Question};
 pub use self::tables::{KeyspaceKind, TableKey};
 pub use self::tablets::Learned;

@@ -1,12 +1,14 @@
-//! Which members to try for a request, in which order: the rules of [`crate::routing::plan`].
+//! Which member to try for a request, and which next: the rules of [`crate::routing::plan`].
 //!
 //! Replicas in the preferred rack, then in the preferred data centre, then, if the policy allows,
 //! remote ones; then the other members in the same order. Within a distance chance decides, and of
 //! the first two the one that is clearly less loaded comes first. Members without a link come last,
 //! and not at all if they are said to be down; members that are disabled never. Before all that
 //! stands the leader, where a request needs one.
+//!
+//! There is no list: most requests are tried once, so the best member is looked for that was not tried
+//! yet. Every member has a rank, and the lowest one wins.
 
-use super::members::{Distance, Member};
 use super::tablets::{REPLICAS_MAX, Record};
 use super::{KeyspaceKind, Plane, TableKey};
 
@@ -45,9 +47,6 @@ pub struct Candidate {
     pub reason: Reason,
 }
 
-/// Where to try a request, best first.
-pub type Plan = heapless::Vec<Candidate, 8>;
-
 /// Requests in flight to a member, or to one of its shards; `None` if there is no link to the member.
 pub type LoadOf<'a> = dyn Fn(u16, Option<ShardIdx>) -> Option<u32> + 'a;
 
@@ -63,43 +62,82 @@ pub(super) struct Located {
     rotation: usize,
 }
 
+impl Located {
+    /// One after the other, from where the list begins.
+    fn nth(&self, at: usize) -> Option<Place> {
+        let at = at.saturating_add(self.rotation);
+        let at = at.checked_sub(self.replicas.len()).unwrap_or(at);
+        self.replicas.get(at).copied()
+    }
+
+    fn has(&self, member: u16) -> bool {
+        self.replicas.iter().any(|replica| replica.0 == member)
+    }
+}
+
 impl Plane {
-    /// The members to try for a request, best first; at most eight. `load` tells of links, `entropy`
-    /// decides where chance does.
+    /// The member to try for a request that these have failed, and its version block as
+    /// [`probe`](Self::probe) tells it. `load` tells of links, `entropy` decides where chance does.
     #[inline(never)]
-    pub fn plan(&self, route: &Route, entropy: u64, load: &LoadOf<'_>) -> Plan {
-        let mut plan = Plan::new();
-        self.put_plan(route, entropy, load, &mut plan);
-        plan
-    }
-
-    /// Puts the members to try for a request into `plan`, and tells its version block as
-    /// [`probe`](Self::probe) does.
-    pub fn route(
+    pub fn choose(
         &self,
         route: &Route,
+        tried: &[u16],
         entropy: u64,
         load: &LoadOf<'_>,
-        plan: &mut Plan,
-    ) -> VersionBlock {
-        let record = self.put_plan(route, entropy, load, plan);
-        record.map_or_else(|| VersionBlock::unknown(entropy), Record::next_block)
-    }
-
-    fn put_plan(
-        &self,
-        route: &Route,
-        entropy: u64,
-        load: &LoadOf<'_>,
-        plan: &mut Plan,
-    ) -> Option<&Record> {
-        plan.clear();
-        let policy = &self.policy;
+    ) -> (Option<Candidate>, VersionBlock) {
         let mut located = Located::default();
         let record = self.locate(route, &mut located);
         if located.replicas.is_empty() && route.token.is_some() {
             self.degraded.set(self.degraded.get().wrapping_add(1));
         }
+        let chosen = self.choose_of(&located, route, tried, entropy, load);
+        let block = match record {
+            Some(record) => record.next_block(),
+            None => VersionBlock::unknown(entropy),
+        };
+        (chosen, block)
+    }
+
+    /// Whether there is a member to try that has not failed it yet.
+    pub fn has_more(&self, route: &Route, tried: &[u16], load: &LoadOf<'_>) -> bool {
+        let mut located = Located::default();
+        self.locate(route, &mut located);
+        self.choose_of(&located, route, tried, 0, load).is_some()
+    }
+
+    fn choose_of(
+        &self,
+        located: &Located,
+        route: &Route,
+        tried: &[u16],
+        entropy: u64,
+        load: &LoadOf<'_>,
+    ) -> Option<Candidate> {
+        let policy = &self.policy;
+        let mut choosing = Choosing {
+            plane: self,
+            load,
+            tried,
+            remote_allowed: policy.dc_failover,
+            first: None,
+            second: None,
+        };
+        if let Some((member, shard)) = located.leader
+            && policy.tablet_leader
+            && needs_leader(route.consistency)
+            && choosing.rank(member).is_some_and(|rank| rank < UNLINKED)
+        {
+            let reason = Reason::Leader;
+            return Some(Candidate {
+                member,
+                shard,
+                reason,
+            });
+        }
+        let condition = route.serial_consistency.filter(|_| route.is_lwt);
+        let stays = is_dc_local(route.consistency, condition);
+        choosing.remote_allowed &= !stays || policy.dc_failover_at_local_levels;
         let is_serial = matches!(
             route.consistency,
             Consistency::Serial | Consistency::LocalSerial
@@ -111,29 +149,53 @@ impl Plane {
             None if is_ordered => 0,
             _ => entropy,
         };
-        let wants_leader = policy.tablet_leader && needs_leader(route.consistency);
-        let leader = located.leader.filter(|_| wants_leader);
-        let condition = route.serial_consistency.filter(|_| route.is_lwt);
-        let is_dc_local = is_dc_local(route.consistency, condition);
-        let stays = is_dc_local && !policy.dc_failover_at_local_levels;
-        let mut planning = Planning {
-            plane: self,
-            load,
-            remote_allowed: policy.dc_failover,
-            is_ordered,
-            draw: Draw::new(entropy),
-            replicas: heapless::Vec::new(),
-            plan,
-        };
-        if let Some(leader) = leader
-            && planning.class(leader.0).is_some_and(|class| class < CUT)
-        {
-            planning.push(leader, Reason::Leader);
+        let mut draw = Draw::new(entropy);
+        for at in 0..located.replicas.len() {
+            let drawn = if is_ordered { 0 } else { draw.next() };
+            // A list from the network may name a node twice.
+            if let Some(place) = located.nth(at)
+                && !(0..at).any(|before| located.nth(before).is_some_and(|it| it.0 == place.0))
+            {
+                choosing.consider(place, 0, drawn);
+            }
         }
-        planning.remote_allowed &= !stays;
-        planning.rank(&located);
-        planning.fill();
-        record
+        if choosing.first.is_none_or(|first| first.rank >= UNLINKED) {
+            // Members that own no tokens are taken only where no other one has a link.
+            let owns = |member: u16| {
+                let known = self.member(member);
+                known.is_some_and(|known| known.has_tokens) || located.has(member)
+            };
+            let takes_all = !tried.iter().any(|member| owns(*member));
+            for (number, member) in (0..).zip(self.members()) {
+                let drawn = draw.next();
+                let rank = match member.has_tokens {
+                    true => STRANGER,
+                    false if takes_all => STRANGER | TOKENLESS,
+                    false => continue,
+                };
+                if !located.has(number) {
+                    choosing.consider((number, None), rank, drawn);
+                }
+            }
+        }
+        let first = choosing.first?;
+        let second = choosing.second.filter(|_| !is_ordered && tried.is_empty());
+        let chosen = match second {
+            Some(second) if choosing.is_busier(first, second) => second,
+            _ => first,
+        };
+        let reason = match chosen.rank & !UNLINKED {
+            0 => Reason::Rack,
+            1 => Reason::Dc,
+            2 => Reason::Remote,
+            _ => Reason::Any,
+        };
+        let (member, shard) = chosen.place;
+        Some(Candidate {
+            member,
+            shard,
+            reason,
+        })
     }
 
     /// The replicas of a request, from the tablet that owns its token, or from the ring.
@@ -167,174 +229,82 @@ impl Plane {
     }
 }
 
-/// A replica that may be contacted, and its class.
+/// A member that may be tried: what is equal in all is for chance to decide.
 #[derive(Clone, Copy)]
 struct Ranked {
     place: Place,
-    class: u8,
+    rank: u8,
+    drawn: u32,
 }
 
-/// Members with the same class are equally good: their distance, and this more without a link.
-const CUT: u8 = 4;
+/// The rank of a member is its distance, and more for what stands against it.
+const STRANGER: u8 = 4;
+const TOKENLESS: u8 = 8;
+const UNLINKED: u8 = 16;
 
-/// A plan in the making.
-struct Planning<'a> {
+/// The choice in the making.
+struct Choosing<'a> {
     plane: &'a Plane,
     load: &'a LoadOf<'a>,
+    tried: &'a [u16],
     remote_allowed: bool,
-    /// Chance must not decide, nor load.
-    is_ordered: bool,
-    draw: Draw,
-    /// In the order of the base plan.
-    replicas: heapless::Vec<Ranked, REPLICAS_MAX>,
-    plan: &'a mut Plan,
+    /// The best of those that were considered, and the next one if it is as good.
+    first: Option<Ranked>,
+    second: Option<Ranked>,
 }
 
-impl Planning<'_> {
-    /// How good a member is; nothing if the policy would not contact it.
+impl Choosing<'_> {
+    /// How good a member is; nothing if it was tried, or the policy would not contact it.
     #[inline(never)]
-    fn class(&self, member: u16) -> Option<u8> {
+    fn rank(&self, member: u16) -> Option<u8> {
+        if self.tried.contains(&member) {
+            return None;
+        }
         let is_linked = (self.load)(member, None).is_some();
         let known = self.plane.member(member)?;
         let distance = known.reach(self.remote_allowed, is_linked)?;
-        let cut = if is_linked { 0 } else { CUT };
-        Some(distance as u8 | cut)
+        let rank = if is_linked { 0 } else { UNLINKED };
+        Some(distance as u8 | rank)
     }
 
     #[inline(never)]
-    fn is_replica(&self, member: u16) -> bool {
-        self.replicas
-            .iter()
-            .any(|replica| replica.place.0 == member)
-    }
-
-    /// Puts the replicas that may be contacted into the order of the base plan.
-    fn rank(&mut self, located: &Located) {
-        let (head, tail) = located
-            .replicas
-            .split_at_checked(located.rotation)
-            .unwrap_or_default();
-        for &place in tail.iter().chain(head) {
-            // A list from the network may name a node twice.
-            if let Some(class) = self.class(place.0)
-                && !self.is_replica(place.0)
-            {
-                let _fits = self.replicas.push(Ranked { place, class });
-            }
-        }
-        for end in (2..=self.replicas.len()).rev() {
-            // Fisher and Yates.
-            let drawn = self.draw.below(end);
-            if let Some([rest @ .., last]) = self.replicas.get_mut(..end)
-                && let Some(other) = rest.get_mut(drawn)
-                && !self.is_ordered
-            {
-                core::mem::swap(last, other);
-            }
-        }
-        for end in (1..self.replicas.len()).rev() {
-            for at in 0..end {
-                if let Some([before, after, ..]) = self.replicas.get_mut(at..)
-                    && before.class > after.class
-                {
-                    core::mem::swap(before, after);
-                }
-            }
-        }
-        if let [first, second, ..] = &*self.replicas
-            && first.class == second.class
-            && self.is_busier(first.place, second.place)
-            && let [first, second, ..] = &mut *self.replicas
-        {
-            core::mem::swap(first, second);
-        }
-    }
-
-    /// Fills the list behind the leader: replicas, other members, then the same without links.
-    /// Members that own no tokens come in only where no other one has a link.
-    fn fill(&mut self) {
-        let leader = self.plan.first().map(|leader| leader.member);
-        for cut in [0, CUT] {
-            for at in 0..self.replicas.len() {
-                if let Some(&Ranked { place, class }) = self.replicas.get(at)
-                    && class & CUT == cut
-                    && Some(place.0) != leader
-                {
-                    let reason = match class & !CUT {
-                        0 => Reason::Rack,
-                        1 => Reason::Dc,
-                        _ => Reason::Remote,
-                    };
-                    self.push(place, reason);
-                }
-            }
-            self.push_strangers(cut, true);
-            if self.plan.is_empty() && cut == 0 {
-                self.push_strangers(cut, false);
-            }
-        }
-    }
-
-    /// Members that are no replicas, by distance, and in a drawn order within each.
-    fn push_strangers(&mut self, cut: u8, has_tokens: bool) {
-        let members = self.plane.members();
-        if self.replicas.len() >= members.len() {
-            // Each of them is a replica.
+    fn consider(&mut self, place: Place, more: u8, drawn: u32) {
+        let Some(rank) = self.rank(place.0) else {
+            return;
+        };
+        let rank = rank | more;
+        // Who has neither a link nor tokens is of no use.
+        if rank >= UNLINKED | TOKENLESS {
             return;
         }
-        for distance in Distance::ALL {
-            let class = distance as u8 | cut;
-            let begun = self.plan.len();
-            let mut tour = self.draw.clone();
-            let (mut at, step) = (tour.below(members.len()), tour.step(members.len()));
-            for _ in members {
-                let number = u16::try_from(at).unwrap_or(u16::MAX);
-                let is_meant = |member: &Member| {
-                    member.distance == distance && member.has_tokens == has_tokens
-                };
-                if members.get(at).is_some_and(is_meant)
-                    && !self.plan.is_full()
-                    && !self.is_replica(number)
-                    && self.class(number) == Some(class)
-                {
-                    self.push((number, None), Reason::Any);
+        let new = Ranked { place, rank, drawn };
+        match self.first {
+            Some(first) if first.rank < rank => {}
+            Some(first) if first.rank == rank && first.drawn <= drawn => {
+                if self.second.is_none_or(|second| drawn < second.drawn) {
+                    self.second = Some(new);
                 }
-                at = at.saturating_add(step);
-                at = at.checked_sub(members.len()).unwrap_or(at);
             }
-            // Of the first two the less loaded, also where there are no replicas to choose from.
-            if begun == 0
-                && let [first, second, ..] = &**self.plan
-                && self.is_busier((first.member, None), (second.member, None))
-                && let [first, second, ..] = &mut **self.plan
-            {
-                core::mem::swap(first, second);
+            first => {
+                self.second = first.filter(|first| first.rank == rank);
+                self.first = Some(new);
             }
         }
-    }
-
-    fn push(&mut self, (member, shard): Place, reason: Reason) {
-        let _first_ones = self.plan.push(Candidate {
-            member,
-            shard,
-            reason,
-        });
     }
 
     /// Whether one is so much busier than the other that the draw between them is overruled: by
     /// twice the root of their sum, as in [`crate::routing`].
-    fn is_busier(&self, left: Place, right: Place) -> bool {
-        let [left, right] = [left, right].map(|(member, shard)| (self.load)(member, shard));
-        let (left, right) = (left.unwrap_or(0), right.unwrap_or(0));
+    fn is_busier(&self, left: Ranked, right: Ranked) -> bool {
+        let [left, right] = [left, right].map(|ranked| {
+            let (member, shard) = ranked.place;
+            (self.load)(member, shard).unwrap_or(0)
+        });
         let difference = left.saturating_sub(right);
-        let is_clear =
-            difference.saturating_mul(difference) > left.saturating_add(right).saturating_mul(4);
-        is_clear && !self.is_ordered
+        difference.saturating_mul(difference) > left.saturating_add(right).saturating_mul(4)
     }
 }
 
-/// Numbers that follow from one: a linear congruential generator, its upper bits used.
-#[derive(Clone)]
+/// Numbers that follow from one: a linear congruential generator.
 struct Draw(u32);
 
 impl Draw {
@@ -346,25 +316,11 @@ impl Draw {
         Self((entropy ^ (entropy >> 32)) as u32)
     }
 
-    /// A number below `bound`; 0 if that is 0.
-    fn below(&mut self, bound: usize) -> usize {
+    const fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(0x915f_77f5).wrapping_add(0x9e37_79b9);
-        let product = u64::from(self.0).wrapping_mul(bound as u64);
-        usize::try_from(product >> 32).unwrap_or(0)
-    }
-
-    /// A step by which every place of `len` is come by: the member behind a dead one differs from draw
-    /// to draw.
-    fn step(&mut self, len: usize) -> usize {
-        // Primes above every length share no factor with it, nor do their remainders.
-        let prime = STEPS.get(self.below(STEPS.len()));
-        prime.and_then(|prime| prime.checked_rem(len)).unwrap_or(0)
+        self.0
     }
 }
-
-const STEPS: [usize; 8] = [
-    65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579, 65_581,
-];
 
 /// One copy of it.
 #[inline(never)]

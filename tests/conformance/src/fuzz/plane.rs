@@ -80,7 +80,7 @@ impl Play {
             }
             7 => self.learn(input),
             8 | 9 => self.put_tablet(input),
-            10 => self.plan(input),
+            10 => self.choose(input),
             _ => match input.byte() % 6 {
                 0 => self.cluster.nodes = input.byte() | 1,
                 1 => self.cluster.network = input.byte() % 4,
@@ -164,7 +164,7 @@ impl Play {
         }
     }
 
-    fn plan(&self, input: &mut Input<'_>) {
+    fn choose(&self, input: &mut Input<'_>) {
         let token = Some(Token::new(i64::from(input.byte()) - 128)).filter(|_| !input.one_in(5));
         let table = self.keys.get(input.below(self.keys.len() + 1)).copied();
         let route = Route {
@@ -180,9 +180,11 @@ impl Play {
         };
         let linked = input.byte();
         let load = |member: u16, _| (linked >> (member % 8) & 1 == 1).then_some(u32::from(member));
-        let plan = self.plane.plan(&route, u64::from(input.word()), &load);
+        let entropy = u64::from(input.word());
         self.plane.probe(table, token, 7);
-        for (at, candidate) in plan.iter().enumerate() {
+        let mut tried = Vec::new();
+        while let (Some(candidate), _) = self.plane.choose(&route, &tried, entropy, &load) {
+            assert!(self.plane.has_more(&route, &tried, &load));
             let member = self.plane.member(candidate.member).expect("it is present");
             assert!(
                 member.is_enabled() && (member.is_up() || load(candidate.member, None).is_some())
@@ -193,13 +195,11 @@ impl Play {
                     .is_some_and(|map| map.check(shard).is_some())
             };
             assert!(candidate.shard.is_none_or(|shard| is_known(shard.value())));
-            assert!(
-                plan[..at]
-                    .iter()
-                    .all(|before| before.member != candidate.member)
-            );
-            assert!(candidate.reason != Reason::Leader || at == 0);
+            assert!(!tried.contains(&candidate.member));
+            assert!(candidate.reason != Reason::Leader || tried.is_empty());
+            tried.push(candidate.member);
         }
+        assert!(!self.plane.has_more(&route, &tried, &load));
     }
 
     fn check(&self) {

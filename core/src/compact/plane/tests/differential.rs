@@ -255,9 +255,8 @@ impl World {
         };
         let entropy = self.rng.next_u64();
         let theirs = crate::routing::plan(view, &request, &self.policy, &*self, entropy, 0);
-        let ours = self
-            .plane
-            .plan(&route, entropy, &|node, shard| self.load(node, shard));
+        let load = |node, shard| self.load(node, shard);
+        let ours = plan(&self.plane, &route, entropy, &load);
         let is_serial = matches!(
             route.consistency,
             Consistency::Serial | Consistency::LocalSerial
@@ -310,6 +309,20 @@ impl World {
         let distance = self.plane.members()[usize::from(candidate.member)].distance;
         (candidate.reason, is_linked, distance)
     }
+}
+
+/// All targets, one after the other as each fails, but no more than a plan of servers has.
+fn plan(plane: &Plane, route: &Route, entropy: u64, load: &LoadOf<'_>) -> Vec<Candidate> {
+    let (mut plan, mut tried) = (Vec::new(), Vec::new());
+    while plan.len() < 8
+        && let (Some(target), _) = plane.choose(route, &tried, entropy, load)
+    {
+        assert!(plane.has_more(route, &tried, load));
+        tried.push(target.member);
+        plan.push(target);
+    }
+    assert!(plan.len() == 8 || !plane.has_more(route, &tried, load));
+    plan
 }
 
 fn candidate(target: &Target) -> Candidate {
@@ -367,7 +380,7 @@ fn chance_is_even() {
         let mut rng = SmallRng::from_seed(7);
         let mut counts = std::collections::BTreeMap::<(u16, u16), u32>::new();
         for _ in 0..40_000 {
-            let plan = plane.plan(&route, rng.next_u64(), &|_, _| Some(0));
+            let plan = plan(&plane, &route, rng.next_u64(), &|_, _| Some(0));
             assert_eq!(plan.len(), 5);
             *counts.entry((plan[0].member, plan[1].member)).or_default() += 1;
         }
