@@ -15,9 +15,11 @@ use super::host::Host;
 use super::link::Link;
 use super::machine::Machine;
 use super::plane::Member;
+use super::random::Random;
 use crate::config::{DEFAULT_PORT, PoolSize};
 use crate::conn::extensions::{Agreed, ShardAwarePorts, Sharding};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
+use crate::routing::{PortRange, ShardMap};
 use crate::target::{Endpoint, Security, Steering, SteeringKind};
 use crate::time::Instant;
 
@@ -85,47 +87,38 @@ impl Pools {
     }
 }
 
-/// A link that a member lacks: to a port of its own if a shard is wished for there.
-#[derive(Default)]
-struct Missing {
-    steering: Steering,
-    wish: Option<u16>,
-    port: Option<NonZeroU16>,
-}
-
 impl Machine {
     /// Opens links that are missing.
     pub(super) fn fill_pools(&mut self, host: &mut dyn Host) {
         self.pools.next_at = Instant::FAR_FUTURE;
         let max = self.config.pool.connections_max;
         let max = max.map_or(usize::MAX, usize::from);
+        let mut room = self.config.limits.connecting;
+        for link in &self.links {
+            room = room.saturating_sub(usize::from(link.connection.is_none()));
+        }
+        room = room.min(max.saturating_sub(self.links.len()));
         for member in 0..self.plane.members_end() {
             loop {
-                let dials = self.links.iter().filter(|link| link.connection.is_none());
-                if self.links.len() >= max || dials.count() >= self.config.limits.connecting {
+                if room == 0 {
                     return;
                 }
-                let Some(missing) = self.missing(member, host) else {
+                if !self.open_missing(member, host) {
                     break;
-                };
-                let usual = self.port();
-                let port = missing.port.map_or(usual, NonZeroU16::get);
-                let Some(place) = self.member_place_at(member, port) else {
-                    break;
-                };
-                let deadline = self.now.saturating_add(self.config.timeouts.connect);
-                let pool = Some((member, missing.wish));
-                self.open(place, missing.steering, deadline, pool, host);
+                }
+                room = room.saturating_sub(1);
             }
         }
     }
 
-    /// The next link that a member lacks.
-    fn missing(&mut self, number: u16, host: &mut dyn Host) -> Option<Missing> {
-        let member = self.plane.member(number)?;
+    /// Opens the next link that a member lacks; whether it lacked one.
+    fn open_missing(&mut self, number: u16, host: &mut dyn Host) -> bool {
+        let Some(member) = self.plane.member(number) else {
+            return false;
+        };
         let is_wanted = member.is_local() || self.config.policy.dc_failover;
         if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
-            return None;
+            return false;
         }
         let mut count = 0_usize;
         let mut offered = None;
@@ -143,75 +136,93 @@ impl Machine {
         // Asked with each run, so that what costs least comes first.
         if matches!(self.config.pool.size, PoolSize::PerHost(wanted) if count >= wanted.get().into())
         {
-            return None;
+            return false;
         }
-        member.address()?;
+        let Some(address) = member.address() else {
+            return false;
+        };
         let trouble = self.pools.of(member.host_id());
         if let Some(trouble) = trouble
             && self.now < trouble.until
         {
             self.pools.next_at = self.pools.next_at.min(trouble.until);
+            return false;
+        }
+        let (mut port, mut steering, mut wish) = (self.port(), Steering::None, None);
+        if let PoolSize::PerShard(wanted) = self.config.pool.size {
+            match offered {
+                Some((sharding, ports)) => {
+                    let misses = trouble.map_or(0, |trouble| trouble.misses);
+                    let wanted = usize::from(wanted.get());
+                    let shard = self.lacking_shard(number, sharding, wanted, misses, under_way);
+                    let Some(shard) = shard else { return false };
+                    let own_port = match host.security() {
+                        Security::Plain => ports.plain,
+                        Security::Tls => ports.tls,
+                    };
+                    let pool = &self.config.pool;
+                    let has_port = !trouble.is_some_and(|trouble| trouble.has_no_port);
+                    // Else by chance; links to shards that have enough are closed again.
+                    if let Some(own_port) = own_port
+                        && (has_port && pool.shard_aware && pool.shard_aware_port)
+                    {
+                        steering = steering_to(
+                            shard,
+                            sharding.map,
+                            pool.source_ports,
+                            host.steering(),
+                            &mut self.random,
+                        );
+                        if steering != Steering::None {
+                            (port, wish) = (own_port.get(), Some(shard));
+                        }
+                    }
+                }
+                // The first link tells how many shards there are.
+                None if count > 0 => return false,
+                None => {}
+            }
+        }
+        let place = Endpoint::Addr(SocketAddr::new(address, port));
+        let deadline = self.now.saturating_add(self.config.timeouts.connect);
+        self.open(place, steering, deadline, Some((number, wish)), host);
+        true
+    }
+
+    /// The shard of a member that is to get the next link.
+    fn lacking_shard(
+        &self,
+        number: u16,
+        sharding: &Sharding,
+        wanted: usize,
+        misses: u16,
+        mut under_way: usize,
+    ) -> Option<u16> {
+        let of = sharding.map.count().get();
+        if misses > of.saturating_mul(MISSES_PER_SHARD) {
             return None;
         }
-        let shard_wanted = match self.config.pool.size {
-            PoolSize::PerHost(_) => return Some(Missing::default()),
-            PoolSize::PerShard(wanted) => usize::from(wanted.get()),
-        };
-        let Some((sharding, ports)) = offered else {
-            // The first link tells how many shards there are.
-            return (count == 0).then(Missing::default);
-        };
-        let of = sharding.map.count();
-        let misses = trouble.map_or(0, |trouble| trouble.misses);
-        if misses > of.get().saturating_mul(MISSES_PER_SHARD) {
-            return None;
-        }
-        let held = |shard: u16| {
-            let of_shard = self.links.iter().filter(|link| {
+        let is_lazy = HAS_LAZY_SHARDS && self.config.pool.lazy_shards;
+        for shard in 0..of {
+            let mut held = 0_usize;
+            for link in &self.links {
                 let reached = match link.connection {
                     Some(_) => link.shard(),
                     None => link.wish,
                 };
-                link.member == Some(number) && reached == Some(shard)
-            });
-            of_shard.count()
-        };
-        let is_lazy = HAS_LAZY_SHARDS && self.config.pool.lazy_shards;
-        let mut lacking = (0..of.get()).filter(|shard| {
-            let may_come = !is_lazy || self.pools.wanted.contains(&(number, *shard));
-            may_come && held(*shard) < shard_wanted
-        });
-        let shard = lacking.nth(under_way)?;
-        let port = match host.security() {
-            Security::Plain => ports.plain,
-            Security::Tls => ports.tls,
-        };
-        let pool = &self.config.pool;
-        let has_port = !trouble.is_some_and(|trouble| trouble.has_no_port);
-        let port = port.filter(|_| has_port && pool.shard_aware && pool.shard_aware_port);
-        let steering = match host.steering() {
-            SteeringKind::BestEffortShard => Steering::Shard { shard, of },
-            SteeringKind::ExactPort => {
-                let range = self.config.pool.source_ports;
-                let wished = sharding.map.check(shard)?;
-                let mut fitting = sharding.map.source_ports(wished, range, self.random.next());
-                match fitting.next().and_then(NonZeroU16::new) {
-                    Some(port) => Steering::Port(port),
-                    None => Steering::None,
+                if link.member == Some(number) && reached == Some(shard) {
+                    held = held.wrapping_add(1);
                 }
             }
-            SteeringKind::None => Steering::None,
-        };
-        // Else by chance; links to shards that have enough are closed again.
-        let is_steered = port.is_some() && steering != Steering::None;
-        Some(match is_steered {
-            true => Missing {
-                steering,
-                wish: Some(shard),
-                port,
-            },
-            false => Missing::default(),
-        })
+            let may_come = !is_lazy || self.pools.wanted.contains(&(number, shard));
+            if may_come && held < wanted {
+                if under_way == 0 {
+                    return Some(shard);
+                }
+                under_way = under_way.wrapping_sub(1);
+            }
+        }
+        None
     }
 
     /// Ports are not told in the system tables that are read: all nodes have that of the first
@@ -344,6 +355,30 @@ impl Machine {
             let is_taken = error.kind() == ErrorKind::Link(LinkError::PORT_IN_USE);
             trouble.has_no_port |= link.wish.is_some() && link.connection.is_none() && !is_taken;
         }
+    }
+}
+
+/// How a link may reach a shard.
+fn steering_to(
+    shard: u16,
+    map: ShardMap,
+    range: PortRange,
+    kind: SteeringKind,
+    random: &mut Random,
+) -> Steering {
+    match kind {
+        SteeringKind::BestEffortShard => Steering::Shard {
+            shard,
+            of: map.count(),
+        },
+        SteeringKind::ExactPort => {
+            let port = map.check(shard).and_then(|shard| {
+                let mut fitting = map.source_ports(shard, range, random.next());
+                fitting.next().and_then(NonZeroU16::new)
+            });
+            port.map_or(Steering::None, Steering::Port)
+        }
+        SteeringKind::None => Steering::None,
     }
 }
 

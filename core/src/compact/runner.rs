@@ -55,26 +55,29 @@ pub struct Runner<T: Transport> {
 struct Wire<T: Transport> {
     number: u32,
     stage: Stage<T>,
+    /// What else may be connected to, if it leads to a name.
+    choice: Option<Box<Choice>>,
     /// Bytes that the machine has given and the link has not taken.
     output: BytesMut,
     needs_flush: bool,
+    /// It is being closed, until then; far future while it is not.
+    close_by: Instant,
     /// It was not read when it was last asked, since nothing was to be.
     is_unread: bool,
 }
 
 enum Stage<T: Transport> {
-    Resolving(T::Resolving, Target),
-    Connecting(T::Connecting, Option<Box<Choice>>),
+    Resolving(T::Resolving),
+    Connecting(T::Connecting),
     Open(T::Link),
-    Closing(T::Link, Instant),
     Ended,
 }
 
-/// Addresses of a name that were not tried yet.
+/// A name, its addresses, and how many of them were tried.
 struct Choice {
     target: Target,
-    port: u16,
-    left: heapless::Vec<IpAddr, RESOLVED_MAX>,
+    addresses: heapless::Vec<IpAddr, RESOLVED_MAX>,
+    tried: usize,
 }
 
 impl<T: Transport> Runner<T> {
@@ -204,27 +207,20 @@ impl<T: Transport> Runner<T> {
         if self.orders.is_empty() {
             return false;
         }
-        let close_at = self.hub.clock.now().saturating_add(self.close);
+        let close_by = self.hub.clock.now().saturating_add(self.close);
         for order in self.orders.drain(..) {
             let number = match &order {
                 Order::Connect(number, _) | Order::Abort(number) | Order::Close(number) => *number,
             };
             if let Order::Connect(_, target) = order {
-                let stage = Stage::begin(&self.transport, target);
-                self.wires.push(Wire {
-                    number,
-                    stage,
-                    output: BytesMut::new(),
-                    needs_flush: false,
-                    is_unread: false,
-                });
+                self.wires.push(Wire::new(number, &self.transport, target));
                 continue;
             }
             let is_it = |wire: &&mut Wire<T>| wire.number == number && !wire.is_closing();
             if let Some(wire) = self.wires.iter_mut().find(is_it) {
-                let stage = core::mem::replace(&mut wire.stage, Stage::Ended);
-                if let (Order::Close(_), Stage::Open(link)) = (order, stage) {
-                    wire.stage = Stage::Closing(link, close_at);
+                match (order, &wire.stage) {
+                    (Order::Close(_), Stage::Open(_)) => wire.close_by = close_by,
+                    _ => wire.stage = Stage::Ended,
                 }
             }
         }
@@ -233,10 +229,7 @@ impl<T: Transport> Runner<T> {
 
     /// Ready when the machine is to go on, or a link has not closed in time.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let closing = self.wires.iter().filter_map(|wire| match &wire.stage {
-            Stage::Closing(_, at) => Some(*at),
-            _ => None,
-        });
+        let closing = self.wires.iter().map(|wire| wire.close_by);
         let at = closing.fold(self.next, Instant::min);
         if self.armed != at {
             self.armed = at;
@@ -255,7 +248,7 @@ impl<T: Transport> Runner<T> {
     fn give_up_closing(&mut self) {
         let now = self.hub.clock.now();
         for wire in &mut self.wires {
-            if matches!(&wire.stage, Stage::Closing(_, at) if *at <= now) {
+            if wire.close_by <= now {
                 wire.stage = Stage::Ended;
             }
         }
@@ -312,39 +305,50 @@ impl<T: Transport> fmt::Debug for Runner<T> {
     }
 }
 
-impl<T: Transport> Stage<T> {
-    /// Names are looked up first.
-    fn begin(transport: &T, target: Target) -> Self {
-        match &target.endpoint {
-            Endpoint::Name { host, .. } => Self::Resolving(transport.resolve(host), target),
-            _ => Self::Connecting(transport.connect(target), None),
-        }
-    }
-
-    fn resolved(transport: &T, target: Target, resolved: Resolved) -> Self {
-        let Endpoint::Name { port, .. } = target.endpoint else {
-            return Self::Ended;
-        };
-        match resolved {
-            Resolved::KeepName => Self::Connecting(transport.connect(target), None),
-            Resolved::Addrs(mut left) => {
-                // The first of them comes last, from where they are taken.
-                left.reverse();
-                let choice = Box::new(Choice { target, port, left });
-                Self::next_address(transport, choice).unwrap_or(Self::Ended)
-            }
-        }
-    }
-
-    fn next_address(transport: &T, mut choice: Box<Choice>) -> Option<Self> {
-        let address = choice.left.pop()?;
-        let mut target = choice.target.clone();
-        target.endpoint = Endpoint::Addr(SocketAddr::new(address, choice.port));
-        Some(Self::Connecting(transport.connect(target), Some(choice)))
-    }
-}
-
 impl<T: Transport> Wire<T> {
+    /// Names are looked up first.
+    fn new(number: u32, transport: &T, target: Target) -> Self {
+        let (stage, choice) = match &target.endpoint {
+            Endpoint::Name { host, .. } => {
+                let resolving = transport.resolve(host);
+                let choice = Choice {
+                    target,
+                    addresses: heapless::Vec::new(),
+                    tried: 0,
+                };
+                (Stage::Resolving(resolving), Some(Box::new(choice)))
+            }
+            _ => (Stage::Connecting(transport.connect(target)), None),
+        };
+        Self {
+            number,
+            stage,
+            choice,
+            output: BytesMut::new(),
+            needs_flush: false,
+            close_by: Instant::FAR_FUTURE,
+            is_unread: false,
+        }
+    }
+
+    /// Goes on to the next address of a name; whether there is one.
+    fn connect_next(&mut self, transport: &T) -> bool {
+        let Some(choice) = &mut self.choice else {
+            return false;
+        };
+        let (target, address) = (&choice.target, choice.addresses.get(choice.tried));
+        let (Some(&address), Endpoint::Name { port, .. }) = (address, &target.endpoint) else {
+            return false;
+        };
+        choice.tried = choice.tried.saturating_add(1);
+        let address = Endpoint::Addr(SocketAddr::new(address, *port));
+        let mut next = Target::new(address, target.deadline);
+        next.steering = target.steering;
+        next.server_name.clone_from(&target.server_name);
+        self.stage = Stage::Connecting(transport.connect(next));
+        true
+    }
+
     /// Whether bytes were not taken by the link yet.
     fn is_writing(&self) -> bool {
         self.needs_flush || !self.output.is_empty()
@@ -354,8 +358,8 @@ impl<T: Transport> Wire<T> {
         matches!(self.stage, Stage::Ended)
     }
 
-    const fn is_closing(&self) -> bool {
-        matches!(self.stage, Stage::Ended | Stage::Closing(..))
+    fn is_closing(&self) -> bool {
+        self.is_ended() || self.close_by < Instant::FAR_FUTURE
     }
 
     /// Goes on with whatever the link is about; whether something has happened.
@@ -369,8 +373,9 @@ impl<T: Transport> Wire<T> {
         wakers: &mut Wakers,
     ) -> bool {
         assert_unlocked();
-        let Stage::Open(link) = &mut self.stage else {
-            return self.poll_stage(cx, transport, hub);
+        let link = match &mut self.stage {
+            Stage::Open(link) if self.close_by == Instant::FAR_FUTURE => link,
+            _ => return self.poll_stage(cx, transport, hub),
         };
         match read(cx, link, self.number, hub, chunk, wakers) {
             Ok(has_read) => {
@@ -384,24 +389,34 @@ impl<T: Transport> Wire<T> {
         }
     }
 
-    /// The same for a link that is not open.
+    /// The same for a link that is not open yet, or being closed.
     #[inline(never)]
     fn poll_stage(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub) -> bool {
         match &mut self.stage {
-            Stage::Resolving(resolving, target) => {
+            Stage::Resolving(resolving) => {
                 let Poll::Ready(resolved) = Pin::new(resolving).poll(cx) else {
                     return false;
                 };
-                let next =
-                    resolved.map(|resolved| Stage::resolved(transport, target.clone(), resolved));
-                match next {
-                    Ok(Stage::Ended) => self.fail(hub, LinkError::new(LinkErrorKind::Resolve)),
-                    Ok(stage) => self.stage = stage,
+                let begun = resolved.map(|resolved| match resolved {
+                    Resolved::KeepName => self.choice.take().is_some_and(|choice| {
+                        self.stage = Stage::Connecting(transport.connect(choice.target));
+                        true
+                    }),
+                    Resolved::Addrs(addresses) => {
+                        if let Some(choice) = &mut self.choice {
+                            choice.addresses = addresses;
+                        }
+                        self.connect_next(transport)
+                    }
+                });
+                match begun {
+                    Ok(true) => {}
+                    Ok(false) => self.fail(hub, LinkError::new(LinkErrorKind::Resolve)),
                     Err(error) => self.fail(hub, error),
                 }
                 true
             }
-            Stage::Connecting(connecting, choice) => {
+            Stage::Connecting(connecting) => {
                 let Poll::Ready(connected) = Pin::new(connecting).poll(cx) else {
                     return false;
                 };
@@ -411,31 +426,30 @@ impl<T: Transport> Wire<T> {
                         hub.with(|state| state.machine.handle_opened(self.number));
                     }
                     Err(error) => {
-                        let next = choice.take();
-                        match next.and_then(|choice| Stage::next_address(transport, choice)) {
-                            Some(stage) => self.stage = stage,
-                            None => self.fail(hub, error),
+                        if !self.connect_next(transport) {
+                            self.fail(hub, error);
                         }
                     }
                 }
                 true
             }
-            Stage::Closing(link, _) => {
+            Stage::Open(link) => {
                 let is_closed = link.poll_close(cx).is_ready();
                 if is_closed {
                     self.stage = Stage::Ended;
                 }
                 is_closed
             }
-            Stage::Open(_) | Stage::Ended => false,
+            Stage::Ended => false,
         }
     }
 
     /// Writes what there is; whether the machine has to look at that.
     #[inline(never)]
     fn poll_write(&mut self, cx: &mut Context<'_>, hub: &Hub) -> bool {
-        let Stage::Open(link) = &mut self.stage else {
-            return false;
+        let link = match &mut self.stage {
+            Stage::Open(link) if self.close_by == Instant::FAR_FUTURE => link,
+            _ => return false,
         };
         let (number, mut must_run) = (self.number, false);
         let failed = loop {
