@@ -213,7 +213,13 @@ impl<T: Transport> Runner<T> {
                 Order::Connect(number, _) | Order::Abort(number) | Order::Close(number) => *number,
             };
             if let Order::Connect(_, target) = order {
-                self.wires.push(Wire::new(number, &self.transport, target));
+                if !T::RESOLVES && matches!(target.endpoint, Endpoint::Name { .. }) {
+                    let error = LinkError::new(LinkErrorKind::Resolve);
+                    self.hub
+                        .with(|state| state.machine.handle_ended(number, error));
+                } else {
+                    self.wires.push(Wire::new(number, &self.transport, target));
+                }
                 continue;
             }
             let is_it = |wire: &&mut Wire<T>| wire.number == number && !wire.is_closing();
@@ -309,7 +315,7 @@ impl<T: Transport> Wire<T> {
     /// Names are looked up first.
     fn new(number: u32, transport: &T, target: Target) -> Self {
         let (stage, choice) = match &target.endpoint {
-            Endpoint::Name { host, .. } => {
+            Endpoint::Name { host, .. } if T::RESOLVES => {
                 let resolving = transport.resolve(host);
                 let choice = Choice {
                     target,
@@ -333,7 +339,7 @@ impl<T: Transport> Wire<T> {
 
     /// Goes on to the next address of a name; whether there is one.
     fn connect_next(&mut self, transport: &T) -> bool {
-        let Some(choice) = &mut self.choice else {
+        let Some(choice) = self.choice.as_mut().filter(|_| T::RESOLVES) else {
             return false;
         };
         let (target, address) = (&choice.target, choice.addresses.get(choice.tried));
@@ -393,6 +399,7 @@ impl<T: Transport> Wire<T> {
     #[inline(never)]
     fn poll_stage(&mut self, cx: &mut Context<'_>, transport: &T, hub: &Hub) -> bool {
         match &mut self.stage {
+            Stage::Resolving(_) if !T::RESOLVES => false,
             Stage::Resolving(resolving) => {
                 let Poll::Ready(resolved) = Pin::new(resolving).poll(cx) else {
                     return false;

@@ -33,6 +33,10 @@ pub trait Transport {
     /// A look-up under way.
     type Resolving: Future<Output = Result<Resolved, LinkError>> + Unpin;
 
+    /// Whether names can be looked up at all. Where they cannot, a contact point that is a name fails,
+    /// and sessions of [`compact`](crate::compact) carry no code for the addresses of one.
+    const RESOLVES: bool = true;
+
     /// Looks a name up.
     fn resolve(&self, name: &Name) -> Self::Resolving;
 

@@ -141,6 +141,8 @@ impl<'d> Transport for EmbassyTransport<'d> {
     type Connecting = EmbassyConnecting<'d>;
     type Resolving = EmbassyResolving<'d>;
 
+    const RESOLVES: bool = cfg!(feature = "dns");
+
     fn resolve(&self, name: &Name) -> Self::Resolving {
         self.look_up(name, Instant::MAX)
     }

@@ -18,7 +18,7 @@ use bytes::BytesMut;
 use messina_core::compact::{Options, start};
 use messina_core::config::{Config, Routing};
 use messina_core::drive::{Clock, Endpoint, Link, Name, Resolved, Target, Timer, Transport};
-use messina_core::error::{Error, LinkError};
+use messina_core::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use messina_core::time::Instant;
 
 use super::CALLS;
@@ -294,4 +294,48 @@ fn a_task_that_runs_both_is_not_woken_by_itself() {
     });
     assert_eq!(outcome, Some(Ok(500 * 7)));
     assert_eq!(woken.0.load(Relaxed), 0);
+}
+
+/// What cannot look names up.
+struct Nameless(Near);
+
+impl Transport for Nameless {
+    type Link = Near;
+    type Timer = Still;
+    type Clock = Still;
+    type Connecting = Ready<Result<Near, LinkError>>;
+    type Resolving = Ready<Result<Resolved, LinkError>>;
+
+    const RESOLVES: bool = false;
+
+    fn resolve(&self, name: &Name) -> Self::Resolving {
+        self.0.resolve(name)
+    }
+
+    fn connect(&self, target: Target) -> Self::Connecting {
+        self.0.connect(target)
+    }
+
+    fn timer(&self) -> Still {
+        Still
+    }
+
+    fn clock(&self) -> Still {
+        Still
+    }
+}
+
+#[test]
+fn a_name_fails_where_none_is_looked_up() {
+    let mut config = Config::mcu();
+    config.routing = Routing::Single;
+    config.add_contact_points("near.example").unwrap();
+    let (session, runner) = start(config, Nameless(node()), 7);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(runner).poll(&mut cx).is_ready());
+    let Poll::Ready(Err(error)) = pin!(session.ready()).poll(&mut cx) else {
+        panic!("a session without an address is ready");
+    };
+    let resolve = LinkError::new(LinkErrorKind::Resolve);
+    assert_eq!(error.kind(), ErrorKind::Link(resolve));
 }

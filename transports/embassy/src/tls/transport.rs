@@ -44,6 +44,8 @@ impl<'d> Transport for TlsTransport<'d> {
     type Connecting = TlsConnecting<'d>;
     type Resolving = EmbassyResolving<'d>;
 
+    const RESOLVES: bool = <EmbassyTransport<'d> as Transport>::RESOLVES;
+
     fn resolve(&self, name: &Name) -> Self::Resolving {
         self.plain.resolve(name)
     }
