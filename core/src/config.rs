@@ -104,7 +104,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Every other bound.
     pub limits: Limits,
-    /// Whether the first requests wait for as few answers as can be. Only with [`Routing::Single`].
+    /// Whether the first requests wait for as few answers as can be. Only with [`Routing::Single`],
+    /// and with feature `early-requests`.
     ///
     /// OPTIONS and STARTUP are sent together: STARTUP asks for what a
     /// [warm start](Self::warm_start) remembers of nodes, else for no extension of the protocol.
@@ -250,7 +251,8 @@ impl fmt::Debug for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolSize {
-    /// This many for each shard; for each node where it does not shard.
+    /// This many for each shard; for each node where it does not shard, and in
+    /// [`compact`](crate::compact) without feature `shard-pools`.
     PerShard(NonZeroU16),
     /// This many for each node, whatever their shards.
     PerHost(NonZeroU16),

@@ -59,8 +59,12 @@ pub const FEATURES: &[&str] = &[
     "std",
     #[cfg(feature = "compact-ring")]
     "compact-ring",
+    #[cfg(feature = "early-requests")]
+    "early-requests",
     #[cfg(feature = "lazy-shards")]
     "lazy-shards",
+    #[cfg(feature = "shard-pools")]
+    "shard-pools",
     #[cfg(feature = "streams")]
     "streams",
     #[cfg(feature = "topology")]

@@ -7,7 +7,7 @@ use bytes::{Buf as _, BytesMut};
 use crate::config::Limits;
 use crate::conn::extensions::Agreed;
 use crate::conn::framer::{BodyMode, Cut, Framer, FramerError};
-use crate::conn::negotiate::{HANDSHAKE_STREAM, HandshakeConfig, Negotiation};
+use crate::conn::negotiate::{HANDSHAKE_STREAM, HAS_EARLY_REQUESTS, HandshakeConfig, Negotiation};
 use crate::conn::{Body, Connection, Received, SlotKey};
 use crate::error::{Error, ErrorKind, LimitField, LinkError, PeerMisbehaved, TimeoutKind};
 use crate::sync::Local;
@@ -303,7 +303,7 @@ impl Link {
         if let Some(negotiation) = &mut self.negotiation {
             match &mut self.connection {
                 // A request was refused beside the handshake: the next ones wait for its end.
-                Some(connection) if header.stream != HANDSHAKE_STREAM => {
+                Some(connection) if HAS_EARLY_REQUESTS && header.stream != HANDSHAKE_STREAM => {
                     if header.opcode == Opcode::Error {
                         connection.hold();
                     }
@@ -343,7 +343,8 @@ impl Link {
 
     /// Ends the requests under way, which are told; they are to be looked at before it is dropped.
     pub(super) fn fail(&mut self, error: &Error, told: &mut Vec<u32>) {
-        let is_refused = self.negotiation.is_some()
+        let is_refused = HAS_EARLY_REQUESTS
+            && self.negotiation.is_some()
             && matches!(
                 error.kind(),
                 ErrorKind::Server(_) | ErrorKind::PeerIncompatible(_)

@@ -18,7 +18,7 @@ use super::slab::Slab;
 use super::statement::Statement;
 use crate::config::{Config, HAS_TOPOLOGY, Routing};
 use crate::conn::extensions::{Offer, TabletsRouting, key};
-use crate::conn::negotiate::HandshakeConfig;
+use crate::conn::negotiate::{HAS_EARLY_REQUESTS, HandshakeConfig};
 use crate::error::{ApiMisuse, ConfigProblem, Error, ErrorKind, LinkError};
 use crate::sync::Local;
 use crate::target::Endpoint;
@@ -101,7 +101,8 @@ impl Machine {
     #[inline(never)]
     pub fn new(config: Config, seed: u64) -> Self {
         // The least that any node offers.
-        let assumed = (config.early_requests && !is_full(&config)).then(Offer::default);
+        let assumed =
+            (HAS_EARLY_REQUESTS && config.early_requests && !is_full(&config)).then(Offer::default);
         Self {
             now: Instant::ZERO,
             wall: None,

@@ -59,6 +59,9 @@ impl Pools {
 
     /// What went wrong may have been for want of a network: all is tried again.
     pub(super) fn forgive(&mut self) {
+        if !HAS_SHARD_POOLS {
+            return;
+        }
         for trouble in &mut self.troubles {
             (trouble.misses, trouble.has_no_port) = (0, false);
         }
@@ -133,9 +136,9 @@ impl Machine {
                 }
             }
         }
+        let (wanted, is_per_shard) = self.wanted();
         // Asked with each run, so that what costs least comes first.
-        if matches!(self.config.pool.size, PoolSize::PerHost(wanted) if count >= wanted.get().into())
-        {
+        if !is_per_shard && count >= wanted {
             return false;
         }
         let Some(address) = member.address() else {
@@ -149,11 +152,10 @@ impl Machine {
             return false;
         }
         let (mut port, mut steering, mut wish) = (self.port(), Steering::None, None);
-        if let PoolSize::PerShard(wanted) = self.config.pool.size {
+        if is_per_shard {
             match offered {
                 Some((sharding, ports)) => {
                     let misses = trouble.map_or(0, |trouble| trouble.misses);
-                    let wanted = usize::from(wanted.get());
                     let shard = self.lacking_shard(number, sharding, wanted, misses, under_way);
                     let Some(shard) = shard else { return false };
                     let own_port = match host.security() {
@@ -187,6 +189,14 @@ impl Machine {
         let deadline = self.now.saturating_add(self.config.timeouts.connect);
         self.open(place, steering, deadline, Some((number, wish)), host);
         true
+    }
+
+    /// How many links a member gets, and whether each of its shards does.
+    fn wanted(&self) -> (usize, bool) {
+        match self.config.pool.size {
+            PoolSize::PerShard(wanted) => (wanted.get().into(), HAS_SHARD_POOLS),
+            PoolSize::PerHost(wanted) => (wanted.get().into(), false),
+        }
     }
 
     /// The shard of a member that is to get the next link.
@@ -312,7 +322,7 @@ impl Machine {
         let Some(link) = self.links.get(at) else {
             return;
         };
-        let PoolSize::PerShard(wanted) = self.config.pool.size else {
+        let (wanted, true) = self.wanted() else {
             return;
         };
         let (Some(shard), false) = (link.shard(), link.is_walk) else {
@@ -322,7 +332,7 @@ impl Machine {
         let is_same = |other: &&Link| other.member == Some(number) && other.shard() == Some(shard);
         let held = links.filter(is_same).count();
         let is_missed = link.wish.is_some_and(|wish| wish != shard);
-        let is_excess = held > usize::from(wanted.get());
+        let is_excess = held > wanted;
         if !is_missed && !is_excess {
             return;
         }
@@ -352,8 +362,10 @@ impl Machine {
             trouble.until = until;
             trouble.failures = failures.saturating_add(1);
             // A port of ours that is taken says nothing of theirs.
-            let is_taken = error.kind() == ErrorKind::Link(LinkError::PORT_IN_USE);
-            trouble.has_no_port |= link.wish.is_some() && link.connection.is_none() && !is_taken;
+            trouble.has_no_port |= HAS_SHARD_POOLS
+                && link.wish.is_some()
+                && link.connection.is_none()
+                && error.kind() != ErrorKind::Link(LinkError::PORT_IN_USE);
         }
     }
 }
@@ -391,6 +403,9 @@ fn sharding(agreed: &Agreed) -> Option<(&Sharding, &ShardAwarePorts)> {
 /// Links that may fail to reach a wished shard, for each shard of a member, before no more is
 /// wished of it.
 const MISSES_PER_SHARD: u16 = 3;
+
+/// Whether each shard may have links of its own.
+const HAS_SHARD_POOLS: bool = cfg!(any(test, feature = "shard-pools"));
 
 /// Whether links to shards may wait until a request asks for them.
 const HAS_LAZY_SHARDS: bool = cfg!(any(test, feature = "lazy-shards"));

@@ -6,6 +6,7 @@ use super::contact::{is_about_credentials, may_be_for_assumption};
 use super::host::Host;
 use super::link::{Keyspace, Link};
 use super::machine::{Machine, Phase, Streams};
+use crate::conn::negotiate::HAS_EARLY_REQUESTS;
 use crate::error::{Error, ErrorKind};
 use crate::target::{Endpoint, Steering, Target};
 use crate::time::Instant;
@@ -192,7 +193,11 @@ impl Machine {
                 self.serve(host);
             }
             // It came before the login was over; the next one waits for that.
-            Err(error) if crate::conn::is_too_early(&error) && !link.is_asked_again => {
+            Err(error)
+                if HAS_EARLY_REQUESTS
+                    && crate::conn::is_too_early(&error)
+                    && !link.is_asked_again =>
+            {
                 (link.keyspace, link.is_asked_again) = (Keyspace::ToAsk, true);
             }
             Err(error) => link.failed = Some(error),
@@ -204,7 +209,11 @@ impl Machine {
     fn lost(&mut self, link: &Link, error: Error, host: &mut dyn Host) {
         self.control.handle_lost(link.number);
         let is_adopted = link.connection.is_some();
-        if !is_adopted && self.assumed.is_some() && may_be_for_assumption(&error) {
+        if HAS_EARLY_REQUESTS
+            && !is_adopted
+            && self.assumed.is_some()
+            && may_be_for_assumption(&error)
+        {
             // Perhaps no failure: the node is of another kind.
             self.assume(None);
             if link.is_walk {
@@ -216,7 +225,7 @@ impl Machine {
         let is_final = is_adopted
             && match self.phase {
                 // Requests may be sent before the login is over, so it may fail as late as here.
-                _ if is_about_credentials(&error) => self.served <= 1,
+                _ if HAS_EARLY_REQUESTS && is_about_credentials(&error) => self.served <= 1,
                 Phase::Starting => error.kind() == ErrorKind::Server(ErrorCode::Invalid),
                 _ => false,
             };

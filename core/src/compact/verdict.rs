@@ -4,6 +4,7 @@
 use super::exchange::timed_out;
 use super::request::Request;
 use crate::conn::extensions::Agreed;
+use crate::conn::negotiate::HAS_EARLY_REQUESTS;
 use crate::conn::{Answer, is_too_early};
 use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
@@ -47,7 +48,11 @@ impl Request {
             (Ok(answer), _) => answer.server_error(agreed),
             (Err(error), _) => error.clone(),
         };
-        if core::mem::take(&mut self.is_early) && is_too_early(&error) && has_time {
+        if HAS_EARLY_REQUESTS
+            && core::mem::take(&mut self.is_early)
+            && is_too_early(&error)
+            && has_time
+        {
             // Once more, behind the end of the handshake.
             self.preparing = preparing;
             return Verdict::Again;

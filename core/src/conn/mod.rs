@@ -37,6 +37,7 @@ pub use answer::{Answer, Body};
 pub use streams::{Delivery, Progress, SlotKey, StreamIds};
 pub use waiters::{Ticket, Turn, Waiters};
 
+use self::negotiate::HAS_EARLY_REQUESTS;
 use crate::error::{Applied, LinkError, LinkErrorKind};
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved, TimeoutKind};
 use crate::time::{Instant, micros};
@@ -471,7 +472,8 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             flags: header.flags,
             body,
         };
-        if self.was_held
+        if HAS_EARLY_REQUESTS
+            && self.was_held
             && is_refusal_of_early(self.version, &answer)
             && let Some(give_up_at) = self.streams.give_up_at(stream)
         {
@@ -544,7 +546,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
                 .expire(now, |caller| tell(core::mem::take(caller)));
             self.grant(&mut tell);
         }
-        if now >= self.repeats_until {
+        if HAS_EARLY_REQUESTS && now >= self.repeats_until {
             self.repeats_until = Instant::ZERO;
         }
         if heartbeat_late {
@@ -633,7 +635,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             None => self.heartbeat_due(),
         };
         let repeats = match self.repeats_until {
-            until if self.draining && until > Instant::ZERO => until,
+            until if HAS_EARLY_REQUESTS && self.draining && until > Instant::ZERO => until,
             _ => Instant::FAR_FUTURE,
         };
         let mut callers = self.streams.earliest();
@@ -680,7 +682,8 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
     /// Whether a caller whose request was refused as too early has not come again yet.
     fn awaits_repeats(&self) -> bool {
         let version = self.version;
-        self.repeats_until > Instant::ZERO
+        HAS_EARLY_REQUESTS
+            && self.repeats_until > Instant::ZERO
             && self
                 .streams
                 .any_answered(|answer| is_refusal_of_early(version, answer))

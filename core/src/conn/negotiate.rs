@@ -156,7 +156,7 @@ impl Negotiation {
             is_challenged: false,
         };
         started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
-        if let Some(offer) = &started.config.assumed {
+        if HAS_EARLY_REQUESTS && let Some(offer) = &started.config.assumed {
             started.stream = 1;
             agree(&started.config, &mut started.agreed, offer);
             started.put_startup(output)?;
@@ -249,7 +249,7 @@ impl Negotiation {
     }
 
     fn may_be_early(&self) -> bool {
-        self.config.early && self.config.events.is_empty()
+        HAS_EARLY_REQUESTS && self.config.early && self.config.events.is_empty()
     }
 
     /// The stream of a request that others may be sent beside.
@@ -280,7 +280,7 @@ impl Negotiation {
             return Err(Error::with_text(kind, wanted.name()));
         }
         let offer = Offer::parse(&supported);
-        if self.config.assumed.is_some() {
+        if HAS_EARLY_REQUESTS && self.config.assumed.is_some() {
             // What was agreed on that assumption.
             let assumed = self.agreed;
             let sent = startup_options(&self.config, &assumed);
@@ -465,6 +465,9 @@ static EXTENSIONS: [&str; 5] = [
     key::TABLETS_V1,
     key::TABLETS_V2,
 ];
+
+/// Whether connections of this build may take requests before the handshake is over.
+pub(crate) const HAS_EARLY_REQUESTS: bool = cfg!(any(test, feature = "early-requests"));
 
 /// Where the handshake goes on when requests are under way beside it; never given to a request.
 pub const HANDSHAKE_STREAM: i16 = 0;

@@ -150,7 +150,9 @@ impl<'d> Transport for EmbassyTransport<'d> {
     fn connect(&self, target: Target) -> Self::Connecting {
         let deadline = time::tick_at(target.deadline).unwrap_or(Instant::MAX);
         let wish = match target.steering {
-            Steering::Shard { shard, of } => Some(ShardWish { shard, of }),
+            Steering::Shard { shard, of } if cfg!(feature = "shard-pools") => {
+                Some(ShardWish { shard, of })
+            }
             _ => None,
         };
         #[cfg(feature = "dns")]
@@ -173,7 +175,7 @@ impl<'d> Transport for EmbassyTransport<'d> {
     }
 
     fn steering(&self) -> SteeringKind {
-        if self.steering {
+        if self.steering && cfg!(feature = "shard-pools") {
             SteeringKind::BestEffortShard
         } else {
             SteeringKind::None
