@@ -490,12 +490,21 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
 
     /// The body of an answer is longer than may be read: only its request fails, if the peer can
     /// be followed past it.
-    pub fn handle_too_long(&mut self, header: &FrameHeader, mut tell: impl FnMut(S)) {
-        let error = Error::with_applied(
-            Error::new(ErrorKind::Limit(LimitField::FrameLen)),
-            Applied::Unknown,
-        );
+    pub fn handle_too_long(&mut self, header: &FrameHeader, tell: impl FnMut(S)) {
+        let error = Error::new(ErrorKind::Limit(LimitField::FrameLen));
+        self.handle_unreadable(header, error, tell);
+    }
+
+    /// The same for a body that is of no use for another reason. What became of the request nobody
+    /// knows.
+    pub fn handle_unreadable(
+        &mut self,
+        header: &FrameHeader,
+        error: Error,
+        mut tell: impl FnMut(S),
+    ) {
         if let Ok(stream) = u16::try_from(header.stream) {
+            let error = error.with_applied(Applied::Unknown);
             let delivery = self.streams.answer(stream, Err(error));
             let _ = self.deliver(delivery, &mut tell);
         }

@@ -651,7 +651,9 @@ impl<L: Link> Open<L> {
         let mut cut_frames = 0;
         while cut_frames < max {
             let Some(cut) = self.framer.poll_cut(&mut self.input).map_err(|error| {
-                self.fail_too_long(&error);
+                if let FramerError::TooLong(header) = &error {
+                    self.fail_too_long(header);
+                }
                 broken_stream(error)
             })?
             else {
@@ -666,13 +668,13 @@ impl<L: Link> Open<L> {
                         .started
                         .take()
                         .ok_or_else(|| Error::bug("a body without a header"))?;
-                    if let Some((header, body)) = self.inflate(header, body, limits)? {
+                    if let Some((header, body)) = self.inflate(header, body, limits) {
                         self.frames.push((header, body));
                     }
                     cut_frames = cut_frames.saturating_add(1);
                 }
                 Cut::TooLong(header) => {
-                    self.fail_too_long(&FramerError::TooLong(header));
+                    self.fail_too_long(&header);
                     cut_frames = cut_frames.saturating_add(1);
                 }
             }
@@ -680,43 +682,41 @@ impl<L: Link> Open<L> {
         Ok(cut_frames)
     }
 
-    /// The frame with its body as it was before it was compressed; none if that is too long, and
-    /// its request has been told.
+    /// The frame with its body as it was before it was compressed; none if that is too long or
+    /// corrupt, and its request has been told: the next frame is found all the same.
     fn inflate(
         &mut self,
         mut header: FrameHeader,
         body: BytesMut,
         limits: FrameLimits,
-    ) -> Result<Option<(FrameHeader, Body)>, Error> {
-        let Some(compression) = self.cell.agreed().compression else {
-            return Ok(Some((header, Body::new(body))));
+    ) -> Option<(FrameHeader, Body)> {
+        let compression = self.cell.agreed().compression;
+        let compression = compression.filter(|_| header.flags.contains(Flags::COMPRESSION));
+        let Some(compression) = compression else {
+            return Some((header, Body::new(body)));
         };
-        if !header.flags.contains(Flags::COMPRESSION) {
-            return Ok(Some((header, Body::new(body))));
-        }
         header.flags = header.flags.without(Flags::COMPRESSION);
-        match compression.inflate(&body, limits.frame_len_max) {
-            Ok(body) => Ok(Some((header, Body::new(body)))),
-            Err(Inflate::TooLong) => {
-                self.fail_too_long(&FramerError::TooLong(header));
-                Ok(None)
-            }
-            Err(Inflate::Corrupt) => Err(PeerMisbehaved::BadCompression.into()),
-        }
+        let error = match compression.inflate(&body, limits.frame_len_max) {
+            Ok(body) => return Some((header, Body::new(body))),
+            Err(Inflate::TooLong) => Error::new(ErrorKind::Limit(LimitField::FrameLen)),
+            Err(Inflate::Corrupt) => PeerMisbehaved::BadCompression.into(),
+        };
+        self.fail_unreadable(&header, error);
+        None
     }
 
-    /// The request whose answer is too long fails with a cause of its own.
-    fn fail_too_long(&mut self, error: &FramerError) {
-        let FramerError::TooLong(header) = error else {
-            return;
-        };
+    /// The request whose answer is of no use fails with a cause of its own.
+    fn fail_unreadable(&mut self, header: &FrameHeader, error: Error) {
         let wakers = &mut self.wakers;
         let _ = self.cell.with(|locked| {
-            locked
-                .connection
-                .handle_too_long(header, |caller| wakers.extend(caller));
+            let tell = |caller: super::cell::Caller| wakers.extend(caller);
+            locked.connection.handle_unreadable(header, error, tell);
         });
         self.wakers.wake_all();
+    }
+
+    fn fail_too_long(&mut self, header: &FrameHeader) {
+        self.fail_unreadable(header, Error::new(ErrorKind::Limit(LimitField::FrameLen)));
     }
 
     /// Hands all frames that were cut to their callers under one lock.

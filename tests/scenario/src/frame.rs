@@ -1,5 +1,8 @@
 //! Frames as bytes: cut, shown and made by hand, without any code of the driver.
 
+/// The flag of a frame whose body is compressed.
+pub const COMPRESSED: u8 = 0x01;
+
 /// Opcodes of requests.
 pub const OPTIONS: u8 = 0x05;
 /// A statement by its text.

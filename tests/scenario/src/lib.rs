@@ -70,6 +70,9 @@
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `possible_sharding_is_used_and_scylla_is_known_without_it` |
 //! | S7 | the warning | `core/src/cluster/tests/pools.rs` | `a_node_with_impossible_sharding_is_used_without_shards` |
 //! | S7 | shards asked for | `core/src/routing/planner/tests/distance.rs` | `shards_a_node_does_not_have_are_none` |
+//! | N3 | bodies that are wrong | `tests/scenario/tests/cases/compression.rs` | `a_body_that_does_not_inflate_fails_its_request_only` |
+//! | N3 | bodies that are sent | `tests/scenario/tests/cases/compression.rs` | `requests_are_compressed_if_that_makes_them_shorter` |
+//! | N3 | memory | `core/src/wire/compress.rs` | `lengths_are_checked_before_anything_is_allocated` |
 //! | N7 | tokens | `tests/scenario/tests/cases/handshake.rs` | `the_plain_token_has_the_form_both_databases_read` |
 //! | N7 | READY | `tests/scenario/tests/cases/handshake.rs` | `ready_without_being_asked_is_connected` |
 //! | N7 | the warning | `core/src/cluster/tests/first_contact.rs` | `credentials_that_nobody_asks_for_are_said_once` |
@@ -80,6 +83,7 @@
 //! | O1 | rows of system.peers | `core/src/cluster/tests/first_contact.rs` | `rows_of_peers_may_be_incomplete` |
 //! | O3 | events, no events, late DOWN | `core/src/cluster/tests/refresh.rs` | `a_node_with_a_new_address_keeps_its_place` |
 //! | O3 | swap | `core/src/cluster/tests/refresh.rs` | `nodes_that_swap_addresses_are_told_apart_by_host_id` |
+//! | O5 | a flood of events | `core/src/cluster/tests/refresh.rs` | `a_flood_of_events_causes_a_handful_of_readings` |
 //! | O7 | a new route | `core/src/cluster/tests/routes.rs` | `a_new_route_replaces_the_old_one_and_is_tried_at_once` |
 //! | O7 | a deleted route | `core/src/cluster/tests/routes.rs` | `a_deleted_route_costs_no_connection_and_allows_none` |
 //! | O7 | no port | `core/src/cluster/tests/routes.rs` | `a_route_without_a_port_for_the_way_in_use_concerns_its_node` |
@@ -119,6 +123,20 @@
 //! | E5 | repeated once | `tests/scenario/tests/cases/retries.rs` | `what_was_not_applied_or_may_be_applied_twice_is_repeated_once` |
 //! | E5 | rules | `core/src/exec/retry.rs` | `server_errors` |
 //! | E5 | rules | `core/src/exec/retry.rs` | `lost_connections_and_timeouts` |
+//! | E7 | rules | `core/src/exec/retry.rs` | `server_errors` |
+//! | E9 | late, never complete | `tests/scenario/tests/cases/traces.rs` | `a_trace_is_complete_once_it_has_a_duration` |
+//! | V1 | short, long, cut, nested | `core/src/types/dynamic.rs` | `user_types_may_have_grown_or_shrunk` |
+//! | V2 | dynamic | `core/src/types/dynamic.rs` | `tuples_may_be_shorter_than_their_type` |
+//! | V2 | typed | `core/src/types/decode.rs` | `typed_tuples_follow_the_rules_of_dynamic_ones` |
+//! | V4 | counts and lengths | `core/src/types/dynamic.rs` | `collections_that_lie_are_errors` |
+//! | V6 | lengths | `core/src/types/dynamic.rs` | `vectors_have_their_dimension_or_are_errors` |
+//! | V6 | elements both ways | `core/src/types/dynamic.rs` | `values_of_every_type_both_ways` |
+//! | V6 | dimensions | `core/src/types/class.rs` | `impossible_vectors_and_deep_nesting_are_errors` |
+//! | V8 | both ways | `core/src/types/dynamic.rs` | `values_of_every_type_both_ways` |
+//! | V8 | wrong ones | `core/src/types/dynamic.rs` | `durations_that_do_not_fit_are_errors` |
+//! | V10 | both ways | `core/src/types/number.rs` | `exact_both_ways_in_the_shortest_form` |
+//! | V10 | long forms, narrow types | `core/src/types/decode.rs` | `a_varint_fits_or_is_an_error` |
+//! | V12 | bytes of a request | `core/src/types/row.rs` | `tuples_and_dynamic_rows_bind_the_same_bytes` |
 
 #![forbid(unsafe_code)]
 

@@ -13,7 +13,7 @@ use bytes::{Buf, BytesMut};
 use messina_core::drive::Link;
 use messina_core::error::{LinkError, LinkErrorKind};
 
-use crate::frame::{Frame, OPTIONS, QUERY, REGISTER, STARTUP, hex, response};
+use crate::frame::{COMPRESSED, Frame, OPTIONS, QUERY, REGISTER, STARTUP, hex, response};
 use crate::link::Accepted;
 use crate::system::Facts;
 
@@ -207,6 +207,8 @@ impl Peer {
         let answer = match frame.opcode {
             OPTIONS => response(frame.stream, 6, self.facts.supported(self.node)),
             REGISTER => response(frame.stream, 2, &[]),
+            // Questions about the cluster are short: no compressed one is.
+            QUERY if frame.flags & COMPRESSED != 0 => return false,
             QUERY => match self.facts.answer(self.node, frame.statement()) {
                 Some((opcode, body)) => response(frame.stream, opcode, &body),
                 None => return false,

@@ -510,22 +510,21 @@ fn compressed_answers_are_inflated_within_bounds() {
         [&[0x84, 1, high, low, 8, 0, 0, 0, len], body].concat()
     };
     let limit = ErrorKind::Limit(LimitField::FrameLen);
-    // VOID; what would be 23 bytes; VOID; and a block that is cut.
+    // VOID; what would be 23 bytes; a block that is cut; and VOID again.
     for (body, expected) in [
         (&[0, 0, 0, 4, 0x40, 0, 0, 0, 1][..], None),
         (&[0, 0, 0, 23, 0x40, 0, 0, 0, 1], Some(limit)),
-        (&[0, 0, 0, 4, 0x40, 0, 0, 0, 1], None),
         (
             &[0, 0, 0, 4, 0x40, 0, 0],
             Some(ErrorKind::PeerMisbehaved(PeerMisbehaved::BadCompression)),
         ),
+        (&[0, 0, 0, 4, 0x40, 0, 0, 0, 1], None),
     ] {
         let key = bench.submit(&cell, LONG, 4);
         bench.receive(&answer(key, body));
-        let ended = bench.run().is_ready();
+        assert!(bench.run().is_pending(), "the link goes on");
         let error = outcome(&cell, key).err();
         assert_eq!(error.map(|error| error.kind()), expected);
-        assert_eq!(ended, body.len() == 7, "only a corrupt body ends the link");
     }
 }
 

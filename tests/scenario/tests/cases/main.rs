@@ -1,6 +1,7 @@
 //! The cases, one file for each group; which test covers what stands in the crate's documentation.
 
 mod batches;
+mod compression;
 mod frames;
 mod handshake;
 mod metadata;
