@@ -124,7 +124,7 @@
 //! | E5 | rules | `core/src/exec/retry.rs` | `server_errors` |
 //! | E5 | rules | `core/src/exec/retry.rs` | `lost_connections_and_timeouts` |
 //! | E7 | rules | `core/src/exec/retry.rs` | `server_errors` |
-//! | E9 | late, never complete | `tests/scenario/tests/cases/traces.rs` | `a_trace_is_complete_once_it_has_a_duration` |
+//! | E9 | as far as it is written | `tests/scenario/tests/cases/traces.rs` | `a_trace_is_complete_once_it_has_a_duration` |
 //! | V1 | short, long, cut, nested | `core/src/types/dynamic.rs` | `user_types_may_have_grown_or_shrunk` |
 //! | V2 | dynamic | `core/src/types/dynamic.rs` | `tuples_may_be_shorter_than_their_type` |
 //! | V2 | typed | `core/src/types/decode.rs` | `typed_tuples_follow_the_rules_of_dynamic_ones` |
