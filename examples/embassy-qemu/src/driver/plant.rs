@@ -137,15 +137,37 @@ pub(super) struct Readings {
     pub(super) select: Prepared,
 }
 
+/// What is done with a reading.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Write,
+    /// Reads what was written and compares.
+    Check,
+}
+
 impl Readings {
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
-        let insert = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
-        let select = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+        Self::prepare_with(session, &[]).await
+    }
+
+    /// The same with others, which the session holds. In one loop, so that the wait for an answer stands
+    /// once in the image.
+    pub(super) async fn prepare_with(session: &Session, others: &[&str]) -> Result<Self, Error> {
+        let mut kept = [None, None];
+        for (place, text) in [INSERT, SELECT].iter().chain(others).enumerate() {
+            let statement = session.prepare(text).await?;
+            if let Some(kept) = kept.get_mut(place) {
+                *kept = Some(statement);
+            }
+        }
+        let [Some(insert), Some(select)] = kept else {
+            return Err(Error::bug("a statement that was not prepared"));
+        };
         // Each may be repeated after an error: the same values are written, and reads change nothing.
         let idempotent = StatementOptions::new().idempotent();
         Ok(Self {
-            insert: session.prepare(insert).await?.with(idempotent),
-            select: session.prepare(select).await?.with(idempotent),
+            insert: insert.with(idempotent),
+            select: select.with(idempotent),
         })
     }
 
@@ -161,9 +183,26 @@ impl Readings {
 
     /// Reads what `write` wrote and compares.
     pub(super) async fn check(&self, session: &Session, number: u32) -> Result<(), Failure> {
+        self.take(session, number, Step::Check).await
+    }
+
+    /// Either of them, by one wait for both.
+    pub(super) async fn take(
+        &self,
+        session: &Session,
+        number: u32,
+        step: Step,
+    ) -> Result<(), Failure> {
         let expected = Reading::new(number);
-        let key = (expected.sensor, expected.at);
-        let result = session.execute(&self.select, key).await?;
+        let (sensor, at) = (expected.sensor, expected.at);
+        let executing = match step {
+            Step::Write => session.execute(&self.insert, (sensor, at, expected.celsius)),
+            Step::Check => session.execute(&self.select, (sensor, at)),
+        };
+        let result = executing.await?;
+        if step == Step::Write {
+            return Ok(());
+        }
         let (sensor, at, celsius) = result.single_row()?;
         let found = Reading {
             sensor,
@@ -177,6 +216,10 @@ impl Readings {
         }
     }
 }
+
+const INSERT: &str = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
+
+const SELECT: &str = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
 
 /// Sensors of the plant: the partitions.
 const SENSORS: u32 = 200;

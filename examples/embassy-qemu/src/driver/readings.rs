@@ -4,7 +4,7 @@
 use messina_core::compact::Session;
 use messina_core::drive::Transport;
 
-use super::plant::{Readings, make_table};
+use super::plant::{Readings, Step, make_table};
 use super::{Failure, Plant};
 use crate::board::executor::busy_ticks;
 use crate::board::heap;
@@ -31,10 +31,7 @@ pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
 async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure> {
     let count = parameters.count;
     make_table(session, parameters.nodes).await?;
-    let readings = Readings::prepare(session).await?;
-    for text in OTHERS {
-        session.prepare(text).await?;
-    }
+    let readings = Readings::prepare_with(session, &OTHERS).await?;
     for part in PARTS {
         let calls = heap::usage().calls;
         let count = if part.name == WARM_UP {
@@ -43,11 +40,8 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
             count
         };
         for number in 0..count {
-            if part.writes {
-                readings.write(session, number).await?;
-            }
-            if part.reads {
-                readings.check(session, number).await?;
+            for step in part.steps {
+                readings.take(session, number, *step).await?;
             }
         }
         println!("{}_heap_calls {}", part.name, heap::usage().calls - calls);
@@ -59,8 +53,7 @@ async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure>
 /// A part of the run. They go through one loop, so that a write and a read stand once in the image.
 struct Part {
     name: &'static str,
-    writes: bool,
-    reads: bool,
+    steps: &'static [Step],
 }
 
 const WARM_UP: &str = "warm_up";
@@ -68,18 +61,15 @@ const WARM_UP: &str = "warm_up";
 const PARTS: [Part; 3] = [
     Part {
         name: WARM_UP,
-        writes: true,
-        reads: true,
+        steps: &[Step::Write, Step::Check],
     },
     Part {
         name: "write",
-        writes: true,
-        reads: false,
+        steps: &[Step::Write],
     },
     Part {
         name: "read",
-        writes: false,
-        reads: true,
+        steps: &[Step::Check],
     },
 ];
 
