@@ -24,7 +24,8 @@ impl Outbox {
         self.put_maybe(error.shard());
         self.put_word(attempts);
         self.put_text(&error.text());
-        self.put_facts(error.server().map(|server| &server.detail));
+        let detail = error.server().and_then(|server| server.detail().ok());
+        self.put_facts(detail.as_ref());
     }
 
     fn put_facts(&mut self, detail: Option<&ErrorDetail>) {

@@ -10,7 +10,6 @@ use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::time::Instant;
 use crate::wire::Opcode;
-use crate::wire::response::ErrorDetail;
 
 /// What follows for a request.
 pub(super) enum Verdict {
@@ -104,10 +103,7 @@ impl Request {
 
     /// The place among its statements of the one that the node does not know.
     fn lost(&self, error: &Error) -> Option<usize> {
-        let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
-        else {
-            return None;
-        };
+        let id = error.server()?.unprepared_id()?;
         // Each of its statements may be missed by each of the nodes that are tried.
         let max = self
             .statements()

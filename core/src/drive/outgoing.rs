@@ -21,7 +21,6 @@ use crate::routing::{RouteRequest, TableRef, Token, probe};
 use crate::sync::Shared;
 use crate::time::Instant;
 use crate::wire::request::{Execute, Prepare, Query, QueryParameters, RequestBody};
-use crate::wire::response::ErrorDetail;
 use crate::wire::{self, EncodeError, Flags, Opcode, Values};
 
 /// What is sent.
@@ -52,10 +51,7 @@ impl<'a> Content<'a> {
 
     /// The statement that a node says it does not know, if it is one of this request's.
     pub(super) fn lost_statement(&self, error: &Error) -> Option<&'a PreparedStatement> {
-        let Some(ErrorDetail::Unprepared { id }) = error.server().map(|server| &server.detail)
-        else {
-            return None;
-        };
+        let id = error.server()?.unprepared_id()?;
         match *self {
             Self::Query { .. } | Self::Prepare { .. } => None,
             Self::Execute { statement, .. } => Some(statement),

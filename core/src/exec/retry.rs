@@ -5,7 +5,7 @@
 //! statement is idempotent. And no error is hammered: each kind of retry is bounded.
 
 use crate::error::{Error, ErrorKind};
-use crate::wire::response::{ErrorCode, ErrorDetail, WriteType};
+use crate::wire::response::{ErrorCode, ServerError};
 
 /// What is known when an attempt has failed.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,7 @@ pub fn decide(failure: &Failure<'_>) -> Decision {
     let unsent_or_idempotent = is_idempotent || !error.may_have_been_applied();
     match error.kind() {
         ErrorKind::Server(code) => {
-            let detail = error.server().map(|server| &server.detail);
-            after_server_error(code, detail, is_idempotent, same_target_retries)
+            after_server_error(code, error.server(), is_idempotent, same_target_retries)
         }
         ErrorKind::Link(_) | ErrorKind::PeerMisbehaved(_) | ErrorKind::Busy
             if unsent_or_idempotent =>
@@ -54,11 +53,11 @@ pub fn decide(failure: &Failure<'_>) -> Decision {
 
 fn after_server_error(
     code: ErrorCode,
-    detail: Option<&ErrorDetail>,
+    error: Option<&ServerError>,
     is_idempotent: bool,
     same_target_retries: u8,
 ) -> Decision {
-    match (code, detail) {
+    match (code, error) {
         // Not executed: another coordinator may see more replicas, or be less busy.
         (ErrorCode::Unavailable | ErrorCode::IsBootstrapping, _) => Decision::NextTarget,
         (ErrorCode::Overloaded | ErrorCode::Server | ErrorCode::Truncate, _) if is_idempotent => {
@@ -66,30 +65,19 @@ fn after_server_error(
         }
         // Enough replicas answered, only the one asked for data did not: the repair that follows
         // makes a second try promising.
-        (
-            ErrorCode::ReadTimeout,
-            Some(ErrorDetail::ReadTimeout {
-                received,
-                required,
-                data_present: false,
-                ..
-            }),
-        ) if received >= required && same_target_retries == 0 => Decision::SameTarget,
-        // The batch itself was not written yet.
-        (
-            ErrorCode::WriteTimeout,
-            Some(ErrorDetail::WriteTimeout {
-                write_type: WriteType::BatchLog,
-                ..
-            }),
-        ) if same_target_retries == 0 => Decision::SameTarget,
-        (
-            ErrorCode::WriteTimeout,
-            Some(ErrorDetail::WriteTimeout {
-                write_type: WriteType::Simple,
-                ..
-            }),
-        ) if is_idempotent && same_target_retries == 0 => Decision::SameTarget,
+        (ErrorCode::ReadTimeout, Some(error))
+            if same_target_retries == 0 && error.lacks_only_data() =>
+        {
+            Decision::SameTarget
+        }
+        (ErrorCode::WriteTimeout, Some(error)) if same_target_retries == 0 => {
+            match error.missed_write() {
+                // The batch itself was not written yet.
+                Some("BATCH_LOG") => Decision::SameTarget,
+                Some("SIMPLE") if is_idempotent => Decision::SameTarget,
+                _ => Decision::Fail,
+            }
+        }
         _ => Decision::Fail,
     }
 }

@@ -168,15 +168,15 @@ fn server_facts(error: &Error) -> (Option<i32>, Option<(&'static str, bool)>) {
     let Some(server) = error.server() else {
         return (None, None);
     };
-    match &server.detail {
+    match server.detail() {
         // Its number is what the node told the connection, not one of the protocol.
-        ErrorDetail::RateLimit {
+        Ok(ErrorDetail::RateLimit {
             number,
             operation,
             rejected_by_coordinator,
-        } => {
-            let rate_limit = (operation_name(*operation), *rejected_by_coordinator);
-            (Some(*number), Some(rate_limit))
+        }) => {
+            let rate_limit = (operation_name(operation), rejected_by_coordinator);
+            (Some(number), Some(rate_limit))
         }
         _ => (server.code.number(), None),
     }

@@ -34,6 +34,7 @@ pub fn walk(
                 assert!(supported.contains(name));
             }
         }
+        Response::Error(error) => drop(error.detail()?),
         Response::Result(ResultBody::Rows(rows)) => walk_rows(&rows)?,
         Response::Result(ResultBody::Prepared(prepared)) => walk_prepared(&prepared)?,
         Response::Event(Event::ClientRoutesChange {

@@ -536,14 +536,14 @@ fn errors_carry_their_facts() {
     ];
     for (name, code, detail) in table {
         let error = error(name);
-        assert_eq!((error.code, error.detail), (code, detail), "{name}");
+        assert_eq!((error.code, error.detail()), (code, Ok(detail)), "{name}");
         assert!(!error.message.is_empty(), "{name}");
     }
 }
 
 #[test]
 fn a_forgotten_statement_is_named_and_comes_back_under_its_id() {
-    let ErrorDetail::Unprepared { id } = error("forgotten").detail else {
+    let Ok(ErrorDetail::Unprepared { id }) = error("forgotten").detail() else {
         panic!("no id")
     };
     prepared("cassandra-errors", "prepare again", |prepared| {

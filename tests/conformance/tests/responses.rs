@@ -468,7 +468,7 @@ fn errors_have_a_code_a_message_and_facts() {
     ];
     for (name, code, detail) in table {
         let error = error(name);
-        assert_eq!((error.code, &error.detail), (code, &detail), "{name}");
+        assert_eq!((error.code, error.detail()), (code, Ok(detail)), "{name}");
         assert!(!error.message.is_empty());
     }
     assert!(counted(&error("read timeout")));
@@ -477,11 +477,11 @@ fn errors_have_a_code_a_message_and_facts() {
         "Invalid or unsupported protocol version: 5"
     );
     for (name, reasons) in [("read failure", 0), ("read failure on version 5", 1)] {
-        let ErrorDetail::ReadFailure {
+        let Ok(ErrorDetail::ReadFailure {
             failures,
             data_present,
             ..
-        } = error(name).detail
+        }) = error(name).detail()
         else {
             panic!("{name}")
         };
@@ -490,7 +490,7 @@ fn errors_have_a_code_a_message_and_facts() {
             (1, reasons, false)
         );
     }
-    let ErrorDetail::WriteFailure { write_type, .. } = error("write failure").detail else {
+    let Ok(ErrorDetail::WriteFailure { write_type, .. }) = error("write failure").detail() else {
         panic!()
     };
     assert_eq!(write_type, WriteType::BatchLog);

@@ -8,7 +8,7 @@ use messina_core::conn::extensions::Agreed;
 use messina_core::error::{Applied, Error};
 use messina_core::exec::retry::{Decision, Failure, decide};
 use messina_core::wire::response::{
-    Columns, Extras, Prepared, Response, ResultBody, Rows, RowsMetadata, ServerError, TypeOption,
+    Columns, ErrorDetail, Extras, Prepared, Response, ResultBody, Rows, RowsMetadata, TypeOption,
     TypeOptionKind,
 };
 use messina_core::wire::{ParseError, Reader};
@@ -38,7 +38,8 @@ pub fn error(error: &Error, is_idempotent: bool) -> String {
     };
     let _fits = write!(out, "{:?}, {applied}", error.kind());
     if let Some(server) = error.server() {
-        let _fits = write!(out, ", {:?} {:?}", server.message, server.detail);
+        let detail = server.detail().unwrap_or(ErrorDetail::None);
+        let _fits = write!(out, ", {:?} {detail:?}", server.message);
     }
     for same_target_retries in [0, 1] {
         let decision = decide(&Failure {
@@ -75,11 +76,10 @@ fn read(answer: &Answer, agreed: &Agreed, out: &mut String) -> Result<(), ParseE
         ));
     }
     match Response::parse(&agreed.dialect(), answer.opcode, &mut reader)? {
-        Response::Error(ServerError {
-            code,
-            message,
-            detail,
-        }) => put(format_args!("error {code:?} {message:?} {detail:?}")),
+        Response::Error(error) => {
+            let (code, message, detail) = (error.code, &error.message, error.detail()?);
+            put(format_args!("error {code:?} {message:?} {detail:?}"));
+        }
         Response::Ready => put(format_args!("ready")),
         Response::Supported(_) => put(format_args!("supported")),
         Response::Event(event) => put(format_args!("event {event:?}")),

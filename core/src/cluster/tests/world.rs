@@ -437,11 +437,8 @@ impl World {
                 return fail(self, delay, error);
             }
             Behaviour::BadPassword => {
-                let server = crate::wire::response::ServerError {
-                    code: crate::wire::response::ErrorCode::BadCredentials,
-                    message: "wrong".into(),
-                    detail: crate::wire::response::ErrorDetail::None,
-                };
+                use crate::wire::response::{ErrorCode, ServerError};
+                let server = ServerError::plain(ErrorCode::BadCredentials, "wrong");
                 return fail(self, LATENCY, Error::from_server(server));
             }
             Behaviour::Refuses => return fail(self, LATENCY, unreachable),

@@ -1,8 +1,9 @@
 //! ERROR: what the server said no with, and the facts that come with some codes.
 //!
-//! Owned, because it outlives its frame in the caller's hands. Write types that this crate does not
-//! know are kept. Text that is not UTF-8 is replaced, not refused: a bad letter in a message
-//! must not hide the error.
+//! Owned, because it outlives its frame in the caller's hands. The facts are kept as they came, and
+//! read when they are asked for: most callers never do, and a small image has no code then that knows
+//! all of them. Write types that this crate does not know are kept. Text that is not UTF-8 is replaced,
+//! not refused: neither a bad letter in a message nor in a fact must hide the error.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -15,7 +16,7 @@ use crate::gather::Gather;
 use crate::wire::{
     ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader, StringList,
 };
-use crate::words::{boxed, place, put};
+use crate::words::{boxed, boxed_bytes, place, put};
 
 /// The ERROR response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +25,27 @@ pub struct ServerError {
     pub code: ErrorCode,
     /// The server's text.
     pub message: Box<str>,
-    /// The facts that come with some codes.
-    pub detail: ErrorDetail,
+    /// On the wire; where a node has chosen it, `code` does not tell.
+    number: i32,
+    version: ProtocolVersion,
+    /// What stands behind the message.
+    facts: Box<[u8]>,
 }
 
 impl ServerError {
-    /// Reads the body.
+    /// An error of the server without facts.
+    #[cfg(test)]
+    pub(crate) fn plain(code: ErrorCode, message: &str) -> Self {
+        Self {
+            code,
+            message: boxed(message),
+            number: code.number().unwrap_or_default(),
+            version: ProtocolVersion::V4,
+            facts: Box::default(),
+        }
+    }
+
+    /// Reads the body to its end.
     pub fn parse(dialect: &Dialect, reader: &mut Reader<'_>) -> Result<Self, ParseError> {
         let number = reader.int("error code")?;
         let code = if dialect.rate_limit_error == Some(number) {
@@ -38,12 +54,67 @@ impl ServerError {
             ErrorCode::from_number(number)
         };
         let message = text(reader.short_bytes("error message")?);
-        let detail = ErrorDetail::parse(dialect.version, code, number, reader)?;
+        let facts = reader.rest().len().max(len_min(code));
+        let facts = reader.take("facts of the error", facts)?;
         Ok(Self {
             code,
             message,
-            detail,
+            number,
+            version: dialect.version,
+            facts: boxed_bytes(facts),
         })
+    }
+
+    /// The facts that come with some codes, read anew at each call; an error if they are not what the
+    /// protocol says.
+    pub fn detail(&self) -> Result<ErrorDetail, ParseError> {
+        let mut reader = Reader::new(&self.facts);
+        ErrorDetail::parse(self.version, self.code, self.number, &mut reader)
+    }
+
+    /// Whether a read that timed out had enough replicas, and not the one that was asked for data.
+    pub(crate) fn lacks_only_data(&self) -> bool {
+        let number = |bytes: [u8; 4]| i32::from_be_bytes(bytes);
+        // Behind the level: how many have answered, how many had to.
+        matches!(
+            (self.code, &*self.facts),
+            (ErrorCode::ReadTimeout, &[_, _, a, b, c, d, e, f, g, h, 0, ..])
+                if number([a, b, c, d]) >= number([e, f, g, h])
+        )
+    }
+
+    /// The name of what a write that timed out was.
+    pub(crate) fn missed_write(&self) -> Option<&str> {
+        if self.code != ErrorCode::WriteTimeout {
+            return None;
+        }
+        // It stands behind a level and two counts.
+        let mut reader = Reader::new(self.facts.get(10..)?);
+        reader.string("write type").ok()
+    }
+
+    /// The id of a statement that the node does not know.
+    pub(crate) fn unprepared_id(&self) -> Option<&[u8]> {
+        if self.code != ErrorCode::Unprepared {
+            return None;
+        }
+        Reader::new(&self.facts)
+            .short_bytes("unknown prepared id")
+            .ok()
+    }
+}
+
+/// Bytes of facts that come with a code at least: those that what is done about the error depends on.
+const fn len_min(code: ErrorCode) -> usize {
+    match code {
+        ErrorCode::ReadTimeout => 11,
+        ErrorCode::WriteTimeout => 12,
+        ErrorCode::Unavailable
+        | ErrorCode::ReadFailure
+        | ErrorCode::WriteFailure
+        | ErrorCode::CasWriteUnknown => 10,
+        ErrorCode::Unprepared | ErrorCode::RateLimit => 2,
+        _ => 0,
     }
 }
 
@@ -448,8 +519,8 @@ mod tests {
         let mut dialect = Dialect::plain(ProtocolVersion::V4);
         let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
         assert_eq!(
-            (error.code, error.detail),
-            (ErrorCode::Other(0xf000), ErrorDetail::None)
+            (error.code, error.detail()),
+            (ErrorCode::Other(0xf000), Ok(ErrorDetail::None))
         );
         dialect.rate_limit_error = Some(0xf000);
         let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
@@ -460,7 +531,7 @@ mod tests {
             operation,
             rejected_by_coordinator: false,
         };
-        assert_eq!(error.detail, detail);
+        assert_eq!(error.detail(), Ok(detail));
     }
 
     #[test]
@@ -479,11 +550,11 @@ mod tests {
             let body = [&front[..], middle, &back].concat();
             let dialect = Dialect::plain(version);
             let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
-            let ErrorDetail::WriteFailure {
+            let Ok(ErrorDetail::WriteFailure {
                 failures,
                 write_type,
                 ..
-            } = error.detail
+            }) = error.detail()
             else {
                 panic!("{error:?}")
             };
@@ -504,15 +575,19 @@ mod tests {
         ] {
             let dialect = Dialect::plain(version);
             let error = ServerError::parse(&dialect, &mut Reader::new(body)).unwrap();
-            let ErrorDetail::WriteTimeout { contentions, .. } = error.detail else {
+            let Ok(ErrorDetail::WriteTimeout { contentions, .. }) = error.detail() else {
                 panic!("{error:?}")
             };
             assert_eq!(contentions, expected);
         }
-        assert!(
-            ServerError::parse(&Dialect::plain(ProtocolVersion::V5), &mut Reader::new(&cas))
-                .is_err()
-        );
+        // What is missing hides only the facts.
+        let v5 = Dialect::plain(ProtocolVersion::V5);
+        let cut = ServerError::parse(&v5, &mut Reader::new(&cas)).unwrap();
+        assert_eq!((cut.code, &*cut.message), (ErrorCode::WriteTimeout, "m"));
+        assert!(cut.detail().is_err());
+        // But not what has to be there whatever comes behind it.
+        let cut = &cas[..18];
+        assert!(ServerError::parse(&v5, &mut Reader::new(cut)).is_err());
     }
 
     /// Case: UNAVAILABLE at level 9 is known, at level 11 and above it is not.
@@ -522,11 +597,11 @@ mod tests {
             let body = [0, 0, 0x10, 0, 0, 1, b'm', 0, level, 0, 0, 0, 3, 0, 0, 0, 2];
             let dialect = Dialect::plain(ProtocolVersion::V4);
             let error = ServerError::parse(&dialect, &mut Reader::new(&body)).unwrap();
-            let ErrorDetail::Unavailable {
+            let Ok(ErrorDetail::Unavailable {
                 consistency,
                 required,
                 alive,
-            } = error.detail
+            }) = error.detail()
             else {
                 panic!("{error:?}")
             };
@@ -585,8 +660,8 @@ mod tests {
             required: 2,
         };
         assert_eq!(
-            (error.code, error.detail),
-            (ErrorCode::CasWriteUnknown, detail)
+            (error.code, error.detail()),
+            (ErrorCode::CasWriteUnknown, Ok(detail))
         );
     }
 

@@ -27,11 +27,11 @@ fn write_types_are_those_of_the_databases_or_kept() {
     ] {
         let len = hex(name).len();
         let body = format!("00001100 0001 6d 0006 00000001 00000002 {len:04x} {name}");
-        let ErrorDetail::WriteTimeout {
+        let Ok(ErrorDetail::WriteTimeout {
             write_type,
             contentions,
             ..
-        } = error(&V4, &body).detail
+        }) = error(&V4, &body).detail()
         else {
             panic!("{body}")
         };
@@ -47,14 +47,14 @@ fn a_timeout_of_a_strong_table_names_another_level() {
     let body = "00001100 0001 6d 0001 00000000 00000001 0006 53494d504c45";
     let server = error(&V4, body);
     assert_eq!(
-        server.detail,
-        ErrorDetail::WriteTimeout {
+        server.detail(),
+        Ok(ErrorDetail::WriteTimeout {
             consistency: Consistency::One.into(),
             received: 0,
             required: 1,
             write_type: WriteType::Simple,
             contentions: None,
-        }
+        })
     );
     let error = Error::from_server(server);
     for (is_idempotent, expected) in [(false, Decision::Fail), (true, Decision::SameTarget)] {

@@ -2,7 +2,7 @@
 
 use messina_core::drive::{Batch, Statement};
 use messina_core::error::{DecodeFailure, Error, ErrorKind};
-use messina_core::wire::response::{ErrorCode, ErrorDetail, RateLimitedOperation};
+use messina_core::wire::response::{ErrorCode, ErrorDetail, RateLimitedOperation, ServerError};
 use messina_scenario::frame::{response, string};
 use messina_scenario::{Scene, any_request, hex, on_stream, play_everywhere, serving};
 
@@ -28,12 +28,12 @@ fn body(frame: &str) -> Vec<u8> {
 
 /// Number, operation and whether the coordinator refused.
 fn limit(error: &Error) -> Option<(i32, RateLimitedOperation, bool)> {
-    match error.server().map(|server| &server.detail) {
-        Some(&ErrorDetail::RateLimit {
+    match error.server().map(ServerError::detail) {
+        Some(Ok(ErrorDetail::RateLimit {
             number,
             operation,
             rejected_by_coordinator,
-        }) => Some((number, operation, rejected_by_coordinator)),
+        })) => Some((number, operation, rejected_by_coordinator)),
         _ => None,
     }
 }
