@@ -47,7 +47,6 @@ pub(super) struct Link {
     /// The request whose body is being streamed, and whether nobody wants the rest.
     streamed: Option<u32>,
     header: Option<FrameHeader>,
-    body: BytesMut,
     pub(super) input: BytesMut,
     output: BytesMut,
     /// Event bodies that nobody has looked at.
@@ -103,7 +102,6 @@ impl Link {
             framer: Framer::new(limits.frame),
             input: BytesMut::new(),
             header: None,
-            body: BytesMut::new(),
             streamed: None,
             is_skipping: false,
             is_stalled: false,
@@ -229,14 +227,12 @@ impl Link {
                 Cut::TooLong(header) if HAS_STREAMS && self.begin_body(&header, pieces) => {
                     self.header = Some(header);
                 }
-                Cut::Piece(bytes) => match self.streamed.filter(|_| HAS_STREAMS) {
-                    Some(_) if self.is_skipping => {}
-                    Some(request) => pieces.put(request, bytes),
-                    None => self.body = bytes,
-                },
-                Cut::End => {
+                Cut::Piece(bytes) => {
+                    self.hand_on(bytes, pieces);
+                }
+                Cut::End(body) => {
+                    let body = self.hand_on(body, pieces);
                     self.streamed = None;
-                    let body = core::mem::take(&mut self.body);
                     if let Some(header) = self.header.take() {
                         self.handle_frame(&header, body, now, limits, told)?;
                     }
@@ -248,6 +244,17 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// Gives bytes of a streamed body to its reader, unless nobody wants the rest; others come back.
+    fn hand_on(&self, bytes: BytesMut, pieces: &mut dyn Pieces) -> BytesMut {
+        let Some(request) = self.streamed.filter(|_| HAS_STREAMS) else {
+            return bytes;
+        };
+        if !self.is_skipping && !bytes.is_empty() {
+            pieces.put(request, bytes);
+        }
+        BytesMut::new()
     }
 
     /// A result for a request that wants it in pieces is handed on as it comes.

@@ -43,12 +43,12 @@ pub enum BodyMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cut {
-    /// A frame begins. Its body follows as [`Cut::Piece`]s and [`Cut::End`].
+    /// A frame begins. Its body follows as [`Cut::End`], behind [`Cut::Piece`]s if it is streamed.
     Start(FrameHeader),
-    /// Bytes of the body: all of them when it is wanted whole.
+    /// Bytes of a streamed body; others follow.
     Piece(BytesMut),
-    /// The body is complete.
-    End,
+    /// The last bytes of the body: all of them when it is wanted whole.
+    End(BytesMut),
     /// A frame that is longer than the limit; its body will be skipped, nothing else comes of it.
     TooLong(FrameHeader),
 }
@@ -74,7 +74,6 @@ pub struct Framer {
 enum State {
     Header,
     Body { left: usize, mode: BodyMode },
-    End,
     Skip { left: usize },
 }
 
@@ -125,10 +124,6 @@ impl Framer {
         loop {
             match self.state {
                 State::Header => return self.cut_header(input),
-                State::End => {
-                    self.state = State::Header;
-                    return Ok(Some(Cut::End));
-                }
                 State::Skip { left } => {
                     let skipped = left.min(input.len());
                     input.advance(skipped);
@@ -140,24 +135,23 @@ impl Framer {
                     self.state = State::Header;
                 }
                 State::Body { left, mode } => {
-                    if left == 0 {
-                        self.state = State::End;
-                        continue;
-                    }
                     let must_wait = match mode {
                         BodyMode::Whole => input.len() < left,
-                        BodyMode::Streaming => input.is_empty(),
+                        BodyMode::Streaming => input.is_empty() && left > 0,
                     };
                     if must_wait {
                         return Ok(None);
                     }
                     // So said, the compiler sees that it is not beyond the end.
                     let taken = left.min(input.len());
-                    self.state = State::Body {
-                        left: left.saturating_sub(taken),
-                        mode,
-                    };
-                    return Ok(Some(Cut::Piece(input.split_to(taken))));
+                    let bytes = input.split_to(taken);
+                    let left = left.saturating_sub(taken);
+                    if left == 0 {
+                        self.state = State::Header;
+                        return Ok(Some(Cut::End(bytes)));
+                    }
+                    self.state = State::Body { left, mode };
+                    return Ok(Some(Cut::Piece(bytes)));
                 }
             }
         }
@@ -190,7 +184,7 @@ impl Framer {
     /// the bytes received.
     pub fn wanted(&self, input: &BytesMut, chunk: usize) -> usize {
         let missing = match self.state {
-            State::Header | State::End => HEADER_LEN.saturating_sub(input.len()),
+            State::Header => HEADER_LEN.saturating_sub(input.len()),
             State::Body { left, .. } => left.saturating_sub(input.len()),
             State::Skip { .. } => 1,
         };
@@ -235,12 +229,12 @@ mod tests {
                     .iter()
                     .map(|cut| match cut {
                         Cut::Start(header) => (header.stream, header.body_len),
-                        Cut::Piece(bytes) => (100, bytes.len() as u32),
-                        Cut::End | Cut::TooLong(_) => (-1, 0),
+                        Cut::End(bytes) => (100, bytes.len() as u32),
+                        Cut::Piece(_) | Cut::TooLong(_) => (-1, 0),
                     })
                     .collect();
-                let void = [(1, 4), (100, 4), (-1, 0)];
-                assert_eq!(shape, [&void[..], &[(2, 0), (-1, 0)], &void[..]].concat());
+                let void = [(1, 4), (100, 4)];
+                assert_eq!(shape, [&void[..], &[(2, 0), (100, 0)], &void[..]].concat());
                 assert!(framer.is_between_frames(&input));
             }
         }
@@ -261,7 +255,7 @@ mod tests {
         assert_eq!(framer.poll_cut(&mut input), Ok(None));
         input.extend_from_slice(&VOID[10..]);
         let rest = BytesMut::from(&[0, 0, 1][..]);
-        assert_eq!(cuts(&mut framer, &mut input), [Cut::Piece(rest), Cut::End]);
+        assert_eq!(cuts(&mut framer, &mut input), [Cut::End(rest)]);
     }
 
     #[test]
@@ -276,7 +270,7 @@ mod tests {
         input.extend_from_slice(READY);
         let seen = cuts(&mut framer, &mut input);
         assert!(
-            matches!(seen[..], [Cut::TooLong(h), Cut::Start(r), Cut::End]
+            matches!(&seen[..], [Cut::TooLong(h), Cut::Start(r), Cut::End(_)]
             if h.body_len == 64 && r.opcode == Opcode::Ready && r.flags == Flags::NONE)
         );
 

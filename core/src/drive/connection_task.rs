@@ -267,7 +267,6 @@ struct Handshaking<L> {
     deadline: Instant,
     read_chunk: usize,
     started: Option<FrameHeader>,
-    body: BytesMut,
 }
 
 impl<L: Link> Handshaking<L> {
@@ -290,7 +289,6 @@ impl<L: Link> Handshaking<L> {
             deadline,
             read_chunk: limits.read_chunk,
             started: None,
-            body: BytesMut::new(),
         })
     }
 
@@ -351,10 +349,9 @@ impl<L: Link> Handshaking<L> {
         {
             match cut {
                 Cut::Start(header) => self.started = Some(header),
-                Cut::Piece(bytes) => self.body = bytes,
+                Cut::Piece(_) => return Err(a_piece()),
                 Cut::TooLong(_) => return Err(PeerMisbehaved::MalformedBody.into()),
-                Cut::End => {
-                    let body = core::mem::take(&mut self.body);
+                Cut::End(body) => {
                     let Some(header) = self.started.take() else {
                         return Err(Error::bug("the end of a frame without its start"));
                     };
@@ -366,6 +363,11 @@ impl<L: Link> Handshaking<L> {
         }
         Ok(None)
     }
+}
+
+#[cold]
+fn a_piece() -> Error {
+    Error::bug("a part of a body that is wanted whole")
 }
 
 /// How an open connection ended.
@@ -389,7 +391,6 @@ struct Open<L> {
     /// Output was seen by an earlier poll: it may be written now.
     may_write: bool,
     started: Option<FrameHeader>,
-    body: BytesMut,
     frames: Vec<(FrameHeader, Body)>,
     wakers: Wakers,
     /// The waker of the last poll: the timer and the link have it.
@@ -428,7 +429,6 @@ impl<L: Link> Open<L> {
             needs_flush: handshaking.needs_flush,
             may_write: false,
             started: None,
-            body: BytesMut::new(),
             frames: Vec::new(),
             wakers: Wakers::new(),
             waker: None,
@@ -661,9 +661,8 @@ impl<L: Link> Open<L> {
             };
             match cut {
                 Cut::Start(header) => self.started = Some(header),
-                Cut::Piece(bytes) => self.body = bytes,
-                Cut::End => {
-                    let body = core::mem::take(&mut self.body);
+                Cut::Piece(_) => return Err(a_piece()),
+                Cut::End(body) => {
                     let header = self
                         .started
                         .take()

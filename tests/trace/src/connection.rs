@@ -53,7 +53,6 @@ struct Link {
     input: BytesMut,
     output: BytesMut,
     header: Option<FrameHeader>,
-    body: BytesMut,
     negotiation: Option<Negotiation>,
     connection: Option<Connection<u32>>,
     agreed: Option<Agreed>,
@@ -201,7 +200,6 @@ impl Player {
                     input: BytesMut::new(),
                     output,
                     header: None,
-                    body: BytesMut::new(),
                     negotiation: Some(negotiation),
                     connection: None,
                     agreed: None,
@@ -236,9 +234,7 @@ impl Player {
             match link.framer.poll_cut(&mut link.input) {
                 Ok(None) => return Ok(()),
                 Ok(Some(Cut::Start(header))) => link.header = Some(header),
-                Ok(Some(Cut::Piece(bytes))) => link.body = bytes,
-                Ok(Some(Cut::End)) => {
-                    let body = core::mem::take(&mut link.body);
+                Ok(Some(Cut::End(body))) => {
                     if let Some(header) = link.header.take() {
                         self.take_frame(link, &header, body, told, log)?;
                     }

@@ -58,11 +58,11 @@ fn cut(stream: &[u8], limits: FrameLimits, modes: u8, sizes: &[u8]) -> Seen {
                 framer.set_mode(mode);
             }
             Ok(Some(Cut::Piece(piece))) => {
-                assert!(!piece.is_empty());
-                assert!(mode == BodyMode::Streaming || body.is_empty(), "two pieces");
+                assert!(!piece.is_empty() && mode == BodyMode::Streaming);
                 body.extend_from_slice(&piece);
             }
-            Ok(Some(Cut::End)) => {
+            Ok(Some(Cut::End(rest))) => {
+                body.extend_from_slice(&rest);
                 let header = seen.open.take().expect("an end has a start");
                 seen.frames.push((header, Some(core::mem::take(&mut body))));
             }
