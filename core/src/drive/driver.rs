@@ -77,6 +77,7 @@ pub fn start<T: Transport>(
         questions: Vec::new(),
         connections: Vec::new(),
         assignments: Vec::new(),
+        teller: None,
         has_restored,
         is_over: false,
     };
@@ -97,6 +98,8 @@ pub struct Driver<T: Transport> {
     /// Connections whose task lives, by id; the cell once they are open.
     connections: Vec<(ConnectionId, Stand)>,
     assignments: Vec<Assignment>,
+    /// The connection that told last how the session is set, or is about to.
+    teller: Option<ConnectionId>,
     /// Statements of an earlier session were not looked at yet in the light of the schema.
     has_restored: bool,
     is_over: bool,
@@ -240,11 +243,17 @@ impl<T: Transport> Driver<T> {
                 assumed,
             } => {
                 // Settings are told by those that are to hear events: they are opened through the
-                // contact points, and one of them becomes the control connection.
+                // contact points, and one of them becomes the control connection. When those that
+                // told are gone, or none came that way, by the next one.
+                let is_told = self.teller.is_some_and(|id| self.place(id).is_some());
+                let tells = !events.is_empty() || !is_told;
+                if tells {
+                    self.teller = Some(id);
+                }
                 let driver_config = self.handshake.driver_config.clone();
                 let handshake = HandshakeConfig {
                     events: events.to_vec(),
-                    driver_config: driver_config.filter(|_| !events.is_empty()),
+                    driver_config: driver_config.filter(|_| tells),
                     assumed,
                     ..self.handshake.clone()
                 };

@@ -1,7 +1,8 @@
 //! What a session is set to, as one JSON object for operators: the STARTUP option DRIVER_CONFIG.
 //!
 //! Told on the connections through which the contact points are tried, of which one becomes the
-//! control connection; all others carry SESSION_ID alone. Nobody's secret is in it: no credentials,
+//! control connection. When those are gone, and where a session began without them, the next
+//! connection that is opened tells it; all others carry SESSION_ID alone. Nobody's secret is in it: no credentials,
 //! no name or key of TLS, no address, no keyspace. A text longer than [`LEN_MAX`] bytes is not told
 //! at all, since half of an object says nothing. Facts: ScyllaDB's `system.clients`.
 

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use messina_core::cluster::WarmStart;
 use messina_core::config::Config;
 use messina_core::conn::auth::PlainAuthenticator;
+use messina_core::drive::{Statement, StatementTarget};
 use messina_sim::node::{Credentials, Options};
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::scene::run_on;
+use crate::scene::{Scene, run_on};
 
 /// One random id on every connection, so that those of a session are found; another for each.
 #[test]
@@ -150,4 +153,61 @@ fn a_configuration_too_long_is_not_told() {
         len_with(["x".repeat(rest % 2 + 1), "é".repeat(rest / 2 + 1)].concat()),
         None
     );
+}
+
+impl Scene {
+    /// For each node, how many of its connections tell how the session is set.
+    async fn tellers(&self) -> [usize; 3] {
+        let mut tellers = [0; 3];
+        for (node, count) in tellers.iter_mut().enumerate() {
+            let host_id = self.world.with_cluster(|cluster| cluster.host_id(node));
+            let target = StatementTarget::node(Uuid::from_bytes(host_id.unwrap()));
+            let text = Statement::new("SELECT client_options FROM system.clients");
+            let shown = self.session.query(text.with_target(target), ()).await;
+            let shown = shown.unwrap();
+            let rows = shown.rows::<(BTreeMap<String, String>,)>().unwrap();
+            let tells = |(options,): &(BTreeMap<_, _>,)| options.contains_key("DRIVER_CONFIG");
+            *count = rows.map(Result::unwrap).filter(tells).count();
+        }
+        tellers
+    }
+}
+
+/// When the connection is gone that told it, one that is opened later tells it; and so does a session
+/// that begins with what an earlier one knew, and opens none through the contact points.
+#[test]
+fn how_the_session_is_set_is_told_again() {
+    for seed in 1..=4 {
+        let mut options = Options::uniform(3, 2);
+        options.seed = seed;
+        run_on(
+            options,
+            |_| {},
+            |scene| async move {
+                scene.session.ready().await.unwrap();
+                scene.pause(5_000_000).await;
+                let tellers = scene.tellers().await;
+                assert_eq!(tellers.iter().sum::<usize>(), 1, "{tellers:?}");
+                let teller = tellers.iter().position(|count| *count == 1).unwrap();
+                scene.world.with_cluster(|cluster| {
+                    cluster.kill(teller).unwrap();
+                    cluster.start(teller).unwrap();
+                });
+                scene.pause(30_000_000).await;
+                let tellers = scene.tellers().await;
+                assert_eq!(tellers.iter().sum::<usize>(), 1, "{tellers:?}");
+
+                let blob = scene.session.warm_start(1 << 20);
+                scene.session.close().await;
+                scene.pause(5_000_000).await;
+                let warm = scene.another(|config| {
+                    config.warm_start = Some(WarmStart::new(blob));
+                });
+                warm.session.ready().await.unwrap();
+                warm.pause(5_000_000).await;
+                let tellers = warm.tellers().await;
+                assert_eq!(tellers.iter().sum::<usize>(), 1, "{tellers:?}");
+            },
+        );
+    }
 }
