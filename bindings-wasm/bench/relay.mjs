@@ -1,4 +1,5 @@
-// Round trips through the relay against a bare pipe from a WebSocket to TCP, in every host that the suite runs in:
+// Round trips through the relay, by both of its protocols (`cql`, and one channel of `cql.mux.v1`), against a bare pipe
+// from a WebSocket to TCP, in every host that the suite runs in:
 // `node bench/relay.mjs [--check] [--host PART]… [--count N] [--turns N]`, after `cargo xtask wasm`, which builds the
 // package and fetches the hosts.
 //
@@ -58,35 +59,44 @@ const servers = await serve();
 const page = await servePage();
 /** @type {string[]} */
 const missed = [];
-/** @type {{ name: string, version: string, ratios: Record<number, number>, longest: number, measured: number }[]} */
-const hosts = [];
+const PROTOCOLS = ["cql", "cql.mux.v1"];
+/** @typedef {{ host: string, version: string, protocol: string, ratios: Record<number, number>, longest: number }} Row */
+/** @type {Row[]} */
+const rows = [];
 try {
-  const ways = [servers.pipe, servers.relay];
+  const ways = [servers.pipe, servers.plain, servers.mux];
   for (const { name, version, clockStep, run } of HOSTS) {
     if (options.host && !options.host.some((part) => name.toLowerCase().includes(part.toLowerCase()))) continue;
-    const host = { name, version: await version(), ratios: /** @type {Record<number, number>} */ ({}), longest: 0, measured: 0 };
-    hosts.push(host);
+    const told = await version();
+    const own = PROTOCOLS.map((protocol) => /** @type {Row} */ ({ host: name, version: told, protocol, ratios: {}, longest: 0 }));
+    rows.push(...own);
+    let measured = 0;
     const wanted = { ways, sizes: SIZES, turns: Number(options.turns), count: Number(options.count), clockStep };
     await run({ transport: "cql", control: page.url, roundTrips: wanted }, (text) => {
-      const { size, medians: [pipe, relay] } = JSON.parse(text);
-      const ratio = median(relay.map((/** @type {number} */ took, /** @type {number} */ turn) => took / pipe[turn]));
-      console.log(`${name}, ${size} bytes: pipe ${median(pipe).toFixed(3)} ms, relay ${median(relay).toFixed(3)} ms, ratio ${ratio.toFixed(2)}`);
-      host.ratios[size] = ratio;
-      host.longest = Math.max(host.longest, median(relay));
-      host.measured += 1;
-      if (ratio > (RATIO_MAX[size] ?? Infinity) || median(relay) > MILLISECONDS_MAX) missed.push(`${name} at ${size} bytes`);
+      const { size, medians: [pipe, ...relayed] } = JSON.parse(text);
+      let line = `${name}, ${size} bytes: pipe ${median(pipe).toFixed(3)} ms`;
+      measured += 1;
+      for (const [at, row] of own.entries()) {
+        const relay = /** @type {number[]} */ (relayed[at]);
+        const ratio = median(relay.map((took, turn) => took / pipe[turn]));
+        line += `, ${row.protocol} ${median(relay).toFixed(3)} ms, ratio ${ratio.toFixed(2)}`;
+        row.ratios[size] = ratio;
+        row.longest = Math.max(row.longest, median(relay));
+        if (ratio > (RATIO_MAX[size] ?? Infinity) || median(relay) > MILLISECONDS_MAX) missed.push(`${name} by ${row.protocol} at ${size} bytes`);
+      }
+      console.log(line);
     });
-    if (host.measured !== SIZES.length) missed.push(`${name}: ${host.measured} of ${SIZES.length} sizes`);
+    if (measured !== SIZES.length) missed.push(`${name}: ${measured} of ${SIZES.length} sizes`);
   }
 } finally {
   page.stop();
   servers.stop();
 }
 const judged = Object.keys(RATIO_MAX).map(Number);
-console.log(`\n| host | version | ${judged.map((size) => `ratio at ${size} bytes`).join(" | ")} | longest median, ms |`);
-console.log(`|---|---|${"---:|".repeat(judged.length + 1)}`);
-for (const { name, version, ratios, longest } of hosts) {
-  console.log(`| ${[name, version, ...judged.map((size) => ratios[size]?.toFixed(2)), longest.toFixed(2)].join(" | ")} |`);
+console.log(`\n| host | version | protocol | ${judged.map((size) => `ratio at ${size} bytes`).join(" | ")} | longest median, ms |`);
+console.log(`|---|---|---|${"---:|".repeat(judged.length + 1)}`);
+for (const { host, version, protocol, ratios, longest } of rows) {
+  console.log(`| ${[host, version, protocol, ...judged.map((size) => ratios[size]?.toFixed(2)), longest.toFixed(2)].join(" | ")} |`);
 }
 if (missed.length > 0) {
   console.log(`missed: ${missed.join(", ")}`);

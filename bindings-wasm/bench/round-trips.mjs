@@ -3,9 +3,11 @@
 // Where the host's clock has coarse steps, as many round trips are taken together as make the step nothing beside
 // them: then a sample is their mean.
 
+import { Channel } from "./channel.mjs";
+
 /**
  * @typedef {object} RoundTrips
- * @property {{ url: string, protocols: string[] }[]} ways
+ * @property {{ url: string, protocols: string[], target?: string }[]} ways with a target: by a channel to it
  * @property {number[]} sizes in bytes
  * @property {number} turns of each way, for each size
  * @property {number} count of round trips in a turn, if they do not take longer than a second
@@ -22,28 +24,39 @@ const ERROR_MAX = 0.002;
 const TURN_MAX = 1000;
 
 /** @param {RoundTrips["ways"][0]} way */
-async function open({ url, protocols }) {
+async function open({ url, protocols, target }) {
   const socket = new WebSocket(url, protocols);
   socket.binaryType = "arraybuffer";
   let missing = 0;
   let whole = () => {};
   /** @type {(error: Error) => void} */
   let failed = () => {};
-  socket.onmessage = ({ data }) => {
-    missing -= data.byteLength;
+  const received = (/** @type {number} */ count) => {
+    missing -= count;
     if (missing === 0) whole();
+  };
+  const channel = target === undefined ? undefined : new Channel((message) => socket.send(message), received);
+  socket.onmessage = ({ data }) => {
+    try {
+      if (channel) channel.handle(new Uint8Array(data));
+      else received(data.byteLength);
+    } catch (error) {
+      failed(/** @type {Error} */ (error));
+    }
   };
   socket.onclose = ({ code, reason }) => failed(new Error(`${url} closed: ${code} ${reason}`));
   await new Promise((done, refused) => {
     socket.onopen = done;
     failed = refused;
   });
+  if (target !== undefined) channel?.open(target);
   const roundTrip = (/** @type {Uint8Array<ArrayBuffer>} */ bytes) =>
     new Promise((done, lost) => {
       missing = bytes.length;
       whole = () => done(undefined);
       failed = lost;
-      socket.send(bytes);
+      if (channel) channel.write(bytes);
+      else socket.send(bytes);
     });
   await roundTrip(OPTIONS);
   return { roundTrip, close: () => socket.close() };

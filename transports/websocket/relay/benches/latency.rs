@@ -55,9 +55,10 @@ fn main() {
     });
     if std::env::args().any(|argument| argument == "--serve") {
         let mut out = std::io::stdout();
-        let protocols = support::protocols("cql", TOKEN).replace(", ", r#"", ""#);
+        let protocols = |name| support::protocols(name, TOKEN).replace(", ", r#"", ""#);
+        let (plain, mux) = (protocols("cql"), protocols("cql.mux.v1"));
         let line = format!(
-            r#"{{"pipe":{{"url":"ws://{pipe}/","protocols":[]}},"relay":{{"url":"ws://{relay}/cql?target={node}","protocols":["{protocols}"]}}}}"#
+            r#"{{"pipe":{{"url":"ws://{pipe}/","protocols":[]}},"plain":{{"url":"ws://{relay}/cql?target={node}","protocols":["{plain}"]}},"mux":{{"url":"ws://{relay}/cql","protocols":["{mux}"],"target":"{node}"}}}}"#
         );
         writeln!(out, "{line}").unwrap();
         out.flush().unwrap();
