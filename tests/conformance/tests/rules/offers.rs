@@ -264,6 +264,9 @@ fn each_connection_agrees_by_itself() {
     let old = by_name("supported, shard 4 of 4").bytes();
     let (_, first) = negotiate(config(), &new);
     let (_, second) = negotiate(config(), &old);
+    let newest = multimap(&[(V1, &[""]), (V2, &[""])]);
+    let (_, newest) = negotiate(config(), &newest);
+    assert_eq!(newest.tablets, TabletsRouting::V2);
     let (_, third) = negotiate(config(), &new);
     assert_eq!(first, third);
     assert_eq!(first.tablets, TabletsRouting::V1);

@@ -303,6 +303,9 @@ impl Cluster {
         } else {
             None
         };
+        if let Some(node) = self.nodes.get_mut(connection.node) {
+            node.stats.overlong += u64::from(!reader.rest().is_empty());
+        }
         let skip = parameters.skip_metadata;
         let wish = match metadata_id {
             Some(id) => Wish::Known { id, skip },

@@ -69,6 +69,8 @@ pub struct NodeStats {
     pub errors: u64,
     /// UNPREPARED among them.
     pub unprepared: u64,
+    /// EXECUTE requests with bytes behind their end, which nodes pass over without a word.
+    pub overlong: u64,
     /// Routing payloads sent.
     pub payloads: u64,
     /// Bytes that these added to their answers.

@@ -487,8 +487,9 @@ mod tests {
             ((true, false, false), [None, V2, V2]),
         ];
         for ((strong, conditional, key_bound), expected) in rows {
-            let modes = [(true, false), (false, true), (true, true)];
-            for ((v1, v2), key) in modes.into_iter().zip(expected) {
+            let modes = [(true, false), (false, true), (true, true), (false, false)];
+            // Who knows of neither is told nothing.
+            for ((v1, v2), key) in modes.into_iter().zip(expected.into_iter().chain([None])) {
                 let base = asking(v1, v2, strong);
                 let ask = Asking {
                     conditional,

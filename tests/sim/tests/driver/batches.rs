@@ -4,9 +4,11 @@ use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use messina_core::drive::Batch;
-use messina_core::error::Error;
+use messina_core::error::{Error, ErrorKind};
+use messina_core::routing::ShardIdx;
 use messina_core::types::Counter;
 use messina_core::wire::Consistency;
+use messina_core::wire::response::ErrorCode;
 use messina_sim::node::Options;
 
 use crate::scene::{Scene, run, run_on};
@@ -82,21 +84,38 @@ fn a_batch_of_a_strongly_consistent_table_goes_to_its_leader() {
                 let insert = "INSERT INTO strong.t (pk, v) VALUES (?, ?)";
                 let insert = session.prepare(insert).await.unwrap();
                 scene.pause(5_000_000).await;
-                for pk in 0..4_i64 {
-                    let route = || session.route(&insert, (pk, 1_i64)).unwrap();
-                    while route().leader().is_none() {
+                let leader = |pk: i64| session.route(&insert, (pk, 1_i64)).unwrap().leader();
+                for pk in 0..16_i64 {
+                    while leader(pk).is_none() {
                         session.execute(&insert, (pk, 1_i64)).await.unwrap();
                         scene.pause(100_000).await;
                     }
+                }
+                let place = |node: u16, shard: Option<u16>| {
+                    let status = session.status();
+                    let mut nodes = status.nodes.iter();
+                    let node = nodes.find(|known| known.node.value() == node);
+                    Some((node.unwrap().host_id, shard.map(ShardIdx::new)))
+                };
+                for pk in 0..4_i64 {
                     let mut batch = Batch::unlogged();
                     batch.push(&insert, (pk, 2_i64)).unwrap();
-                    let (host_id, shard) = route().leader().unwrap();
+                    batch.push(&insert, (pk, 3_i64)).unwrap();
                     for _ in 0..4 {
                         let info = session.batch(&batch).await.unwrap().info();
-                        let status = session.status();
-                        let mut nodes = status.nodes.iter();
-                        let node = nodes.find(|node| node.node == info.node).unwrap();
-                        assert_eq!((node.host_id, info.shard), (host_id, shard));
+                        let shard = info.shard.map(ShardIdx::value);
+                        assert_eq!(place(info.node.value(), shard), leader(pk));
+                    }
+                    // Where the second statement belongs to another one nodes refuse the batch, and
+                    // still it was the leader of the first that did.
+                    let other = (0..16).find(|other| leader(*other) != leader(pk));
+                    batch.clear();
+                    batch.push(&insert, (pk, 4_i64)).unwrap();
+                    batch.push(&insert, (other.unwrap(), 4_i64)).unwrap();
+                    for _ in 0..4 {
+                        let error = session.batch(&batch).await.unwrap_err();
+                        assert_eq!(error.kind(), ErrorKind::Server(ErrorCode::Invalid));
+                        assert_eq!(place(error.node().unwrap(), error.shard()), leader(pk));
                     }
                 }
             },

@@ -42,6 +42,15 @@ fn every_node_is_spoken_to_as_it_agreed() {
                     assert_eq!(found.single_row::<(i64, i64)>().unwrap(), (pk, pk + 1));
                 }
                 assert_eq!(asked, BTreeSet::from([0, 1, 2]));
+                // A block where none was agreed would be passed over.
+                let nodes = scene.world.with_cluster(|cluster| cluster.stats().nodes);
+                for node in &nodes {
+                    assert!(node.executes > 0 && node.overlong == 0, "{node:?}");
+                }
+                // Both extensions teach, each in its way.
+                assert!(nodes[1].payloads + nodes[2].payloads > 0);
+                let route = session.route(&insert, (1_i64, 1_i64)).unwrap();
+                assert!(route.tablet().is_some());
                 // The columns change under the statement.
                 let add = "ALTER TABLE ks.t ADD w bigint";
                 session.query(add, ()).await.unwrap();
