@@ -4,7 +4,7 @@ import { batchType, putParts, type BatchOptions, type BatchPart } from "./batch.
 import { Writer } from "./bytes.js";
 import { readCluster, type Cluster } from "./cluster.js";
 import { CqlError } from "./error.js";
-import { NO_OPTIONS, numbersOf, putOptions, type RequestOptions, type RunOptions } from "./options.js";
+import { BATCH, NO_OPTIONS, REQUEST, checkNames, numbersOf, putOptions, type RequestOptions, type RunOptions } from "./options.js";
 import { Query, templateText } from "./query.js";
 import type { PreparedOutput } from "./module.js";
 import type { AnyRow, Result } from "./result.js";
@@ -70,6 +70,7 @@ export class Database implements AsyncDisposable {
 
   /** Prepares a statement, to be run often. */
   async prepare<Params = Values, Row = AnyRow>(text: string, options: RequestOptions = {}): Promise<Statement<Params, Row>> {
+    checkNames(options, REQUEST);
     const statement = await this.#shell.request<PreparedOutput>(
       (module) => module.callWith("prepare", (writer) => writer.text(text)),
       options,
@@ -86,7 +87,7 @@ export class Database implements AsyncDisposable {
    * @example await db.batch([db.query`UPDATE a SET v = ${v} WHERE k = ${k}`, [insert, [k, v]]], { type: "unlogged" });
    */
   async batch(parts: readonly BatchPart[], options: BatchOptions = {}): Promise<Result> {
-    const { numbers } = numbersOf(options);
+    const { numbers } = numbersOf(options, BATCH);
     const type = batchType(options);
     const writer = new Writer();
     putOptions(writer, options, undefined);

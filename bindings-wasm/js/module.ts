@@ -9,7 +9,7 @@ import type { CompiledModule, ShardWish } from "./hosts/host.js";
 import type { Shape, Types } from "./values/types.js";
 
 /** Why a link failed, by the numbers of `src/instance.rs`. */
-const LINK_ERRORS = ["other", "resolve", "refused", "reset", "unreachable", "timeout", "tls"];
+const LINK_ERRORS = ["other", "resolve", "refused", "reset", "unreachable", "timeout", "tls", "forbidden"];
 
 const decoder = new TextDecoder();
 

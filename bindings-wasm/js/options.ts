@@ -39,7 +39,22 @@ export interface RunOptions extends RequestOptions {
 
 export interface PageOptions {
   /** Pages that are asked for before they are wanted; 1 by default, at most 8. */
-  readonly prefetch?: number;
+  readonly prefetch?: number | undefined;
+}
+
+/** The names that options of any request may have, of a statement's run, and of a batch. */
+export const REQUEST = ["signal", "timeout"];
+const STATEMENTS = [...REQUEST, "idempotent", "consistency", "serialConsistency", "timestamp", "traced"];
+const RUN = [...STATEMENTS, "pageSize", "pagingState"];
+export const BATCH = [...STATEMENTS, "type"];
+
+/** Refuses a name that means nothing, so that a slip of the pen is seen. */
+export function checkNames(options: object, known: readonly string[]): void {
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name) && options[name as keyof object] !== undefined) {
+      throw new CqlError("usage", `no option ${name}; there are ${known.join(", ")}`);
+    }
+  }
 }
 
 /** Bytes as text for URLs and headers; a paging state, so that it can be handed to a user and back. */
@@ -66,8 +81,9 @@ export const NO_OPTIONS: RunOptions = Object.freeze({});
 const NO_NUMBERS = { numbers: [0, 0, 0, 0], state: undefined };
 
 /** Options as the parameters of the module's exports, in their order, and the bytes of the paging state. */
-export function numbersOf(options: RunOptions): { numbers: readonly number[]; state: Uint8Array | undefined } {
+export function numbersOf(options: RunOptions, names = RUN): { numbers: readonly number[]; state: Uint8Array | undefined } {
   if (options === NO_OPTIONS) return NO_NUMBERS;
+  checkNames(options, names);
   const { timeout, pageSize, pagingState, timestamp, consistency, serialConsistency } = options;
   const flags = (options.idempotent ? 1 : 0) | (timestamp === undefined ? 0 : 2) | (options.traced ? 4 : 0)
     | (levelOf(LEVELS, consistency) << 8) | (levelOf(SERIAL_LEVELS, serialConsistency) << 16);

@@ -34,7 +34,8 @@ export class Query<Row = AnyRow> implements PromiseLike<Result<Row>>, AsyncItera
 
   /** Runs it, if it does not run yet. */
   run(): Promise<Result<Row>> {
-    return (this.#running ??= this.#run(this.text, this.values, this.#options));
+    const { prefetch, ...options } = this.#options;
+    return (this.#running ??= this.#run(this.text, this.values, options));
   }
 
   then<A = Result<Row>, B = never>(

@@ -4,7 +4,7 @@ use messina_core::error::{Error, ErrorKind, PeerIncompatible};
 use messina_core::wire::ConsistencyCode;
 use messina_core::wire::response::{ErrorCode, ErrorDetail, RateLimitedOperation};
 
-use crate::message::Effect;
+use crate::message::{Effect, FORBIDDEN};
 use crate::outbox::Outbox;
 
 impl Outbox {
@@ -15,7 +15,7 @@ impl Outbox {
             _ => 0,
         };
         let is_applied = u32::from(error.may_have_been_applied());
-        let is_transient = u32::from(error.is_transient());
+        let is_transient = u32::from(error.is_transient() && !is_forbidden(error.kind()));
         let attempts = error.node().map_or(0, |_| u32::from(error.attempt()) + 1);
         self.put_text(kind_name(error.kind()));
         self.put_word(code.cast_unsigned());
@@ -168,6 +168,11 @@ impl Facts<'_> {
     }
 }
 
+/// Whether a relay does not lead there, which no repetition changes.
+fn is_forbidden(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Link(link) if link.saying().is_some_and(|(code, _)| code == FORBIDDEN))
+}
+
 /// Who is at fault, as the shell's errors say it.
 const fn kind_name(kind: ErrorKind) -> &'static str {
     match kind {
@@ -181,6 +186,8 @@ const fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::PeerMisbehaved(_) | ErrorKind::PeerIncompatible(_) | ErrorKind::Decode(_) => {
             "protocol"
         }
+        // Nobody but a relay says why a link failed.
+        ErrorKind::Link(link) if link.saying().is_some() => "relay",
         ErrorKind::Link(_) | ErrorKind::Unreachable => "transport",
         ErrorKind::Timeout(_) => "timeout",
         ErrorKind::Busy | ErrorKind::Limit(_) => "limit",

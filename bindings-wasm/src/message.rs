@@ -82,20 +82,28 @@ impl ResultBits {
 }
 
 /// Why a link failed, in the order of `LINK_ERRORS` of `js/module.ts`.
-const LINK_ERRORS: [LinkErrorKind; 7] = [
-    LinkErrorKind::Other,
-    LinkErrorKind::Resolve,
-    LinkErrorKind::Refused,
-    LinkErrorKind::Reset,
-    LinkErrorKind::Unreachable,
-    LinkErrorKind::TimedOut,
-    LinkErrorKind::Tls,
+const LINK_ERRORS: [LinkError; 8] = [
+    LinkError::new(LinkErrorKind::Other),
+    LinkError::new(LinkErrorKind::Resolve),
+    LinkError::new(LinkErrorKind::Refused),
+    LinkError::new(LinkErrorKind::Reset),
+    LinkError::new(LinkErrorKind::Unreachable),
+    LinkError::new(LinkErrorKind::TimedOut),
+    LinkError::new(LinkErrorKind::Tls),
+    LinkError::said(
+        LinkErrorKind::Refused,
+        FORBIDDEN,
+        "not allowed by the relay",
+    ),
 ];
+
+/// By this code a relay closes what leads to a target that it does not allow.
+pub(crate) const FORBIDDEN: u16 = 4006;
 
 /// Why a link failed, by its number; one that is not known is a failure without a name.
 pub(crate) fn link_error(number: usize) -> LinkError {
-    let kind = LINK_ERRORS.get(number).copied();
-    LinkError::new(kind.unwrap_or(LinkErrorKind::Other))
+    let error = LINK_ERRORS.get(number).copied();
+    error.unwrap_or(LinkError::new(LinkErrorKind::Other))
 }
 
 /// Input that may stay for the next request; the shell knows it.

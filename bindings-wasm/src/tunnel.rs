@@ -11,7 +11,9 @@ use bytes::BytesMut;
 use messina_core::compact::Machine;
 use messina_core::error::{LinkError, LinkErrorKind};
 use messina_core::target::{Steering, Target};
-use messina_websocket::tunnel::{ChannelId, Limits, Progress, Tunnel, Wish};
+use messina_websocket::tunnel::{ChannelId, Limits, Progress, Reason, Tunnel, Wish};
+
+use crate::message::FORBIDDEN;
 
 /// The sockets to the relay, and which link is which channel.
 #[derive(Debug)]
@@ -212,6 +214,8 @@ fn advance(tunnel: &mut Tunnel, channel: &mut Channel, machine: &mut Machine) {
         }
     }
 }
+
+const _: () = assert!(FORBIDDEN == Reason::Forbidden.close_code());
 
 /// The error of a link that could not be begun.
 pub(crate) const TOO_MANY: LinkError = LinkError::new(LinkErrorKind::Other);

@@ -193,13 +193,24 @@ export class Client {
 
   async #open(): Promise<Database> {
     if (this.#isShutDown) throw new NoHostAvailableError("Client was shut down");
-    const opening = (this.#database ??= this.#connect(connectOptions(this.options), this.#types));
+    const opening = (this.#database ??= this.#opened());
     try {
       return (this.#connected = await opening);
     } catch (error) {
       if (this.#database === opening) this.#database = undefined;
       throw driverError(error);
     }
+  }
+
+  async #opened(): Promise<Database> {
+    const database = await this.#connect(connectOptions(this.options), this.#types);
+    try {
+      await checkDataCenter(database, this.options);
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+    return database;
   }
 
   async #run(query: string, params: Params, options: QueryOptions = {}): Promise<ResultSet> {
@@ -235,6 +246,19 @@ export interface Host {
   readonly datacenter: string;
   readonly rack: string;
   isUp(): boolean;
+}
+
+/** Refuses a data centre that no node is in. */
+async function checkDataCenter(database: Database, { localDataCenter: name, contactPoints: [first] }: ClientOptions): Promise<void> {
+  if (!name || database.cluster(0).nodes.some(({ dataCenter }) => dataCenter === name)) return;
+  // What has just connected may not know all nodes yet.
+  const read = (table: string) => database.execute<Row>(`SELECT data_center FROM system.${table}`);
+  const [local, peers] = await Promise.all([read("local"), read("peers")]);
+  const found = [...new Set([...local, ...peers].map((row) => row.data_center))];
+  if (found.includes(name)) return;
+  const inner = new ArgumentError(`localDataCenter was configured as '${name}', but only found hosts in data centers: [${found.join(", ")}]`);
+  const text = `All host(s) tried for query failed. First host tried, ${first}: ${inner}. See innerErrors.`;
+  throw Object.assign(new NoHostAvailableError(text), { innerErrors: { [first!]: inner } });
 }
 
 function connectOptions(given: ClientOptions): ConnectOptions {

@@ -4,7 +4,7 @@
 // streams; `loadModule`; and `guard`, where a client may be used only by the request that made it.
 
 /** Why a stream failed; the module knows the same words. */
-export type FailureReason = "other" | "resolve" | "refused" | "reset" | "unreachable" | "timeout" | "tls";
+export type FailureReason = "other" | "resolve" | "refused" | "reset" | "unreachable" | "timeout" | "tls" | "forbidden";
 
 /** Opens a byte stream. May report its failure only after it has returned. */
 export type Sockets = (host: string, port: number, events: SocketEvents, wish?: ShardWish) => Socket;

@@ -19,6 +19,9 @@ const OPEN = 1;
 /** Close code for a message of a type that is not accepted: clients may not send 1003. */
 const UNSUPPORTED_DATA = 4003;
 
+/** How it is told that the relay does not allow a target: before a WebSocket is open in words of the host's own. */
+const FORBIDDEN = / 403\b|code 4006/;
+
 const PROTOCOLS = { mux: "cql.mux.v1", cql: "cql" };
 
 /** Sockets that lead through the relay of `options`. */
@@ -126,7 +129,7 @@ class Stream {
   #broke(event: { message?: unknown; error?: unknown }) {
     this.#trouble = textOf(event.error ?? event.message ?? "");
     // Where an error is the last event, nobody would hear of it otherwise.
-    if (!this.#isOver) setTimeout(() => this.#fail(this.#isOpen ? "reset" : "refused", this.#told(this.#trouble)), 0);
+    if (!this.#isOver) setTimeout(() => this.#lost(this.#trouble), 0);
   }
 
   #closed({ code, reason, wasClean }: { code?: number; reason?: string; wasClean?: boolean }) {
@@ -137,12 +140,14 @@ class Stream {
       this.#end();
       this.events.closed();
     } else {
-      this.#fail(this.#isOpen ? "reset" : "refused", this.#told(text));
+      this.#lost(text);
     }
   }
 
-  #told(text: string) {
-    return `${this.#place()} ${this.#isOpen ? "closed the WebSocket" : "let no WebSocket open"}${text && ` (${text})`}`;
+  /** The WebSocket broke, or was never open; of that browsers, Node and Vercel tell nothing. */
+  #lost(text: string) {
+    const reason = FORBIDDEN.test(text) ? "forbidden" : this.#isOpen ? "reset" : "refused";
+    this.#fail(reason, `${this.#place()} ${this.#isOpen ? "closed the WebSocket" : "let no WebSocket open"}${text && ` (${text})`}`);
   }
 
   /** Without the query, which names targets. */

@@ -47,6 +47,8 @@ export const entries = ({ api, base, config, open }: Place, { compat, lite, ws }
         }
         const refused = await rejects(open({ ...relay, token: "wrong", WebSocket: ws, connectTimeout: 1500 }), { kind: /./ });
         ok(/401/.test(refused.message), refused.message);
+        const forbidden = { ...relay, relay: { url: config.relay.url, protocol: "cql" }, WebSocket: ws, contactPoints: "10.1.2.3:9042" } as const;
+        await rejects(open(forbidden), { kind: "relay", retryable: false, message: /not allowed by the relay/ });
       },
     },
   ]),

@@ -96,6 +96,27 @@ export const failures = ({ config, open, sim, tell }: Place): Test[] => [
     },
   },
   {
+    name: "options that mean nothing are refused by their name, and nothing is sent",
+    async run() {
+      const db = await open();
+      const select = "SELECT key FROM system.local WHERE key = ?";
+      const statement = await db.prepare(select);
+      const slip = { idempotnt: true } as object;
+      const page = { pageSize: 5 } as object;
+      const refused = (name: string) => ({ kind: "usage", message: new RegExp(`^no option ${name}; there are signal, timeout`), applied: false });
+      for (const values of [[], ["local"]]) await rejects(db.execute(values.length ? select : "SELEC", values, slip), refused("idempotnt"));
+      await rejects(statement.run(["local"], slip), refused("idempotnt"));
+      await rejects(statement.pages(["local"], slip).next(), refused("idempotnt"));
+      await rejects(db.query`SELEC`.with(slip).run(), refused("idempotnt"));
+      await rejects(db.prepare(select, page), refused("pageSize"));
+      await rejects(db.batch(["SELEC"], page), refused("pageSize"));
+      // What is undefined says nothing, and how far pages are fetched ahead counts where there are pages.
+      const query = db.query`SELECT key FROM system.local WHERE key = ${"local"}`.with({ prefetch: 2, idempotnt: undefined } as object);
+      equal([(await query).length, (await query.pages(1).next()).value?.length], [1, 1]);
+      await db.close();
+    },
+  },
+  {
     name: "limits that are no numbers above zero are refused, whether the statement is prepared or not",
     async run() {
       const db = await open();

@@ -133,6 +133,24 @@ test("both drivers say the same", long, async () => {
   assert.equal(told.length, expected.length);
 });
 
+test("a data centre that does not exist is refused, and the client can be shut down", long, async () => {
+  const told = [];
+  for (const driver of [cassandra, compat]) {
+    const client = open(driver, { localDataCenter: "nowhere" });
+    const said = [];
+    for (const asked of [client.connect(), client.execute("SELECT key FROM system.local")]) {
+      await asked.then(() => said.push("none"), ({ name, message, innerErrors }) => {
+        const [inner] = Object.values(innerErrors);
+        said.push([name, Object.keys(innerErrors), inner.name, inner.message, message.includes(inner.message)]);
+      });
+    }
+    await client.shutdown();
+    told.push(said);
+  }
+  assert.deepEqual(told[1], told[0]);
+  assert.match(told[1][0][3], /'nowhere'.*\[dc1\]/);
+});
+
 test("bigints and Maps and Sets where they are asked for", long, async () => {
   const told = [];
   for (const driver of [cassandra, compat]) {
