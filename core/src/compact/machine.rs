@@ -577,18 +577,20 @@ impl Machine {
 
     /// Closes the links once nothing is under way.
     fn finish_closing(&mut self, host: &mut dyn Host) {
-        let is_served = self.links.iter().any(|link| link.serves());
+        let (mut is_served, mut is_busy) = (false, self.under_way > 0);
+        for link in self.links.iter().filter(|link| link.serves()) {
+            is_served = true;
+            is_busy |= !link.is_idle();
+        }
         if let Some(number) = self.ready.take() {
             self.fail(number, session_closed(), host);
         }
         if !is_served {
             self.fail_queue(&session_closed(), host);
         }
-        let is_idle = |link: &Link| link.serves() && !link.is_idle();
-        let mut queue = 0..self.queue.len();
-        let is_busy = queue.any(|at| self.queue.get(at) != Some(&NONE))
-            || self.under_way > 0
-            || self.links.iter().any(|link| is_idle(link));
+        for at in 0..self.queue.len() {
+            is_busy |= self.queue.get(at) != Some(&NONE);
+        }
         if is_served && is_busy {
             return;
         }

@@ -214,7 +214,7 @@ impl Request {
         prepare: &'a mut BytesMut,
     ) -> Result<[&'a [u8]; 4], EncodeError> {
         if let Some((_, place)) = self.preparing {
-            let text = match self.statements().nth(place) {
+            let text = match self.statement(place) {
                 Some(statement) => &*statement.text,
                 None => self.text_and_parameters().0,
             };
@@ -253,7 +253,7 @@ impl Request {
         agreed: &Agreed,
     ) -> Result<(), Error> {
         if !self.is_text() {
-            let statement = self.statements().nth(place);
+            let statement = self.statement(place);
             return statement.map_or(Ok(()), |statement| statement.check_same(answer, agreed));
         }
         let (text, parameters) = self.text_and_parameters();
@@ -271,10 +271,12 @@ impl Request {
         (text.unwrap_or_default(), reader.rest())
     }
 
-    /// The prepared statements that it executes.
-    pub(super) fn statements(&self) -> impl Iterator<Item = &Local<Statement>> {
-        let executed = self.executed.as_ref().map(|(_, statement)| statement);
-        executed.into_iter().chain(&self.batched)
+    /// One of the prepared statements that it executes.
+    pub(super) fn statement(&self, place: usize) -> Option<&Local<Statement>> {
+        match &self.executed {
+            Some((_, statement)) => Some(statement).filter(|_| place == 0),
+            None => self.batched.get(place),
+        }
     }
 }
 

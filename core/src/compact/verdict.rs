@@ -104,15 +104,16 @@ impl Request {
     /// The place among its statements of the one that the node does not know.
     fn lost(&self, error: &Error) -> Option<usize> {
         let id = error.server()?.unprepared_id()?;
-        // Each of its statements may be missed by each of the nodes that are tried.
-        let max = self
-            .statements()
-            .count()
-            .saturating_mul(self.tried.len().saturating_add(1));
-        if usize::from(self.prepared_again) >= max {
-            return None;
+        let (mut count, mut place) = (0_usize, None);
+        while let Some(statement) = self.statement(count) {
+            if place.is_none() && statement.has_id(id) {
+                place = Some(count);
+            }
+            count = count.saturating_add(1);
         }
-        self.statements().position(|statement| statement.has_id(id))
+        // Each of its statements may be missed by each of the nodes that are tried.
+        let max = count.saturating_mul(self.tried.len().saturating_add(1));
+        place.filter(|_| usize::from(self.prepared_again) < max)
     }
 }
 

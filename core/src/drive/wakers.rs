@@ -33,13 +33,17 @@ impl Wakers {
         }
     }
 
-    /// The same without those that `takes` answers for.
+    /// Drops all, and wakes those that `takes` does not answer for.
     pub(crate) fn wake_others(&mut self, mut takes: impl FnMut(&Waker) -> bool) {
-        self.first.take_if(|waker| takes(waker));
-        if !self.more.is_empty() {
-            self.more.retain(|waker| !takes(waker));
+        assert_unlocked();
+        let mut wake = |waker: Waker| match takes(&waker) {
+            true => drop(waker),
+            false => waker.wake(),
+        };
+        if let Some(first) = self.first.take() {
+            wake(first);
         }
-        self.wake_all();
+        self.more.drain(..).for_each(wake);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -235,13 +235,13 @@ impl Tablets {
         for (number, host_id) in (STRANGERS..).zip(strangers) {
             let member = cluster.by_host_id(*host_id);
             let mut is_named = false;
-            let replicas = self
-                .records
-                .iter_mut()
-                .flat_map(|record| &mut record.replicas);
-            for replica in replicas.filter(|replica| replica.node == number) {
-                is_named = true;
-                replica.node = member.unwrap_or(number);
+            for record in &mut self.records {
+                for replica in &mut record.replicas {
+                    if replica.node == number {
+                        is_named = true;
+                        replica.node = member.unwrap_or(number);
+                    }
+                }
             }
             if member.is_some() || !is_named {
                 *host_id = Uuid::nil();
@@ -250,9 +250,11 @@ impl Tablets {
         let mut from = &*self.records;
         while !from.is_empty() {
             let visited = tablet(from);
-            let mut replicas = visited.iter().flat_map(Record::replicas);
-            if replicas
-                .any(|replica| replica.node < STRANGERS && cluster.get(replica.node).is_none())
+            let is_gone =
+                |replica: &Replica| replica.node < STRANGERS && cluster.get(replica.node).is_none();
+            if visited
+                .iter()
+                .any(|record| record.replicas().iter().any(is_gone))
             {
                 doom(visited);
             }
@@ -366,7 +368,7 @@ impl Plane {
         };
         if let Some(old) = self.tablets.find(table.0, Token::new(last))
             && let Some(head) = old.first()
-            && (head.first, head.last, head.version()) == (first, last, version)
+            && (head.first == first && head.last == last && head.version() == version)
             && old.iter().flat_map(Record::replicas).eq(&known)
         {
             return Learned::Unchanged;
