@@ -126,8 +126,9 @@ impl Link {
             return;
         }
         self.is_open = true;
-        // A request that cannot be written ends the link by its deadline.
-        self.negotiation = Negotiation::start(handshake.clone(), &mut self.output).ok();
+        let negotiation = self.negotiation.insert(Negotiation::new(handshake.clone()));
+        // What cannot be written ends the link by its deadline.
+        let _whatever = negotiation.begin(&mut self.output);
     }
 
     pub(super) fn handle_ended(&mut self, error: LinkError) {

@@ -21,7 +21,7 @@
 //!
 //! A node may compress what it answers from STARTUP on; the flag of each frame tells.
 
-use alloc::string::String;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -50,7 +50,7 @@ pub struct HandshakeConfig {
     /// How frames are to be compressed from STARTUP on.
     pub compression: Option<Compression>,
     /// Further STARTUP options: driver name and version, session id.
-    pub startup_options: Vec<(String, String)>,
+    pub startup_options: Vec<(&'static str, Box<str>)>,
     /// How the session is set, told as DRIVER_CONFIG to a node that keeps what clients say.
     pub driver_config: Option<Local<str>>,
     /// Event types to REGISTER for; none skips that step.
@@ -84,9 +84,8 @@ impl HandshakeConfig {
 impl HandshakeConfig {
     /// Adds a STARTUP option.
     #[inline(never)]
-    pub fn add_startup_option(&mut self, name: &str, value: &str) {
-        let option = (String::from(boxed(name)), String::from(boxed(value)));
-        self.startup_options.push(option);
+    pub fn add_startup_option(&mut self, name: &'static str, value: &str) {
+        self.startup_options.push((name, boxed(value)));
     }
 }
 
@@ -140,6 +139,13 @@ enum Expected {
 impl Negotiation {
     /// Begins a handshake; appends OPTIONS to `output`.
     pub fn start(config: Local<HandshakeConfig>, output: &mut BytesMut) -> Result<Self, Error> {
+        let mut started = Self::new(config);
+        started.begin(output)?;
+        Ok(started)
+    }
+
+    /// A handshake that was not begun.
+    pub(crate) fn new(config: Local<HandshakeConfig>) -> Self {
         let agreed = Agreed {
             version: config.version,
             tablets: TabletsRouting::Off,
@@ -148,21 +154,25 @@ impl Negotiation {
             compression: config.compression,
             offer: Offer::default(),
         };
-        let mut started = Self {
+        Self {
             config,
             stream: 0,
             expected: Expected::Supported,
             agreed,
             is_challenged: false,
-        };
-        started.put(output, Options::OPCODE, &mut |_| Ok(()))?;
-        if HAS_EARLY_REQUESTS && let Some(offer) = &started.config.assumed {
-            started.stream = 1;
-            agree(&started.config, &mut started.agreed, offer);
-            started.put_startup(output)?;
-            started.stream = 0;
         }
-        Ok(started)
+    }
+
+    /// Appends its first requests to `output`.
+    pub(crate) fn begin(&mut self, output: &mut BytesMut) -> Result<(), Error> {
+        self.put(output, Options::OPCODE, &mut |_| Ok(()))?;
+        if HAS_EARLY_REQUESTS && let Some(offer) = &self.config.assumed {
+            self.stream = 1;
+            agree(&self.config, &mut self.agreed, offer);
+            self.put_startup(output)?;
+            self.stream = 0;
+        }
+        Ok(())
     }
 
     /// Takes the peer's next frame, appends the next request to `output`.

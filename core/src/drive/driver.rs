@@ -425,9 +425,7 @@ fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
         // Nothing is routed by what they tell.
         Routing::Single => TabletsRouting::Off,
     };
-    let mut option = |name: &str, value: &str| {
-        handshake.startup_options.push((name.into(), value.into()));
-    };
+    let mut option = |name, value: &str| handshake.add_startup_option(name, value);
     option(key::DRIVER_NAME, DRIVER_NAME);
     option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
     option(key::SESSION_ID, &uuid_text(session_id));

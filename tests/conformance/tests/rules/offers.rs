@@ -233,8 +233,8 @@ fn client_options_go_into_startup_as_they_are() {
     let mut config = config();
     let id = "0b0c0d0e-0f10-4112-9314-151617181920";
     config.startup_options = vec![
-        ("DRIVER_NAME".to_owned(), "messina".to_owned()),
-        ("SESSION_ID".to_owned(), id.to_owned()),
+        ("DRIVER_NAME", "messina".into()),
+        ("SESSION_ID", id.into()),
     ];
     for entries in [&[][..], &[("CLIENT_OPTIONS", &[""][..])]] {
         let (startup, _) = negotiate(config.clone(), &multimap(entries));
