@@ -18,7 +18,7 @@ pub(super) struct Neighbour {
     /// The waker of both, kept from poll to poll so that it is seldom cloned.
     task: Option<Waker>,
     /// Both are being polled.
-    is_near: bool,
+    pub(super) is_near: bool,
     is_due: bool,
 }
 
@@ -68,7 +68,6 @@ impl<T: Transport> Runner<T> {
         poll_fn(|cx| {
             self.neighbour.begin(cx.waker());
             for _ in 0..TURNS_MAX {
-                self.hub.with(|state| state.is_near = true);
                 is_over = is_over || Pin::new(&mut *self).poll(cx).is_ready();
                 if core::mem::take(&mut self.neighbour.is_due)
                     && output.is_none()

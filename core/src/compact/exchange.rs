@@ -45,7 +45,7 @@ impl Machine {
         while may_go_on && let Some(&number) = self.queue.get(at) {
             let submitted = self.try_submit(number);
             if let Submitted::Never(error) = &submitted {
-                self.refused.push((number, error.clone()));
+                self.refuse_request(number, error.clone());
             }
             if matches!(submitted, Submitted::Full) {
                 may_go_on = self.links.len() > 1 && at < LOOKED_AHEAD_MAX;
@@ -62,7 +62,7 @@ impl Machine {
             && let Some(number) = self.queue.pop_back()
         {
             if number != NONE {
-                self.refused.push((number, Error::new(ErrorKind::Busy)));
+                self.refuse_request(number, Error::new(ErrorKind::Busy));
             }
         }
         self.fail_refused(host);
@@ -120,7 +120,7 @@ impl Machine {
                 _ => None,
             },
             Submitted::Never(error) => {
-                self.refused.push((number, error));
+                self.refuse_request(number, error);
                 None
             }
             Submitted::Gone | Submitted::Full => None,

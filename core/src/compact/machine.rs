@@ -244,8 +244,14 @@ impl Machine {
     /// A request that fails with this error, at the next run.
     pub fn refuse(&mut self, error: Error) -> u32 {
         let number = self.number();
-        self.refused.push((number, error));
+        self.refuse_request(number, error);
         number
+    }
+
+    /// A request that fails with this error before it goes anywhere.
+    #[inline(never)]
+    pub(super) fn refuse_request(&mut self, number: u32, error: Error) {
+        self.refused.push((number, error));
     }
 
     /// Keeps a request that has ended, with the room of its body, but nothing that it held.

@@ -153,7 +153,10 @@ impl<T: Transport> Runner<T> {
     /// Leaves the waker, and takes what it was called for before: whether the machine is to run, and
     /// when the first request is over that began without it.
     fn take_calls(&self, waker: &Waker) -> (bool, Option<Instant>) {
-        let take = |state: &mut State| (core::mem::take(&mut state.is_stirred), state.due.take());
+        let take = |state: &mut State| {
+            state.is_near = self.neighbour.is_near;
+            (core::mem::take(&mut state.is_stirred), state.due.take())
+        };
         // Most often it is there, and is neither cloned nor dropped.
         let known = self.hub.with(|state| {
             let runner = state.runner.as_ref()?;

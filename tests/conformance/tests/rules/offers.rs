@@ -232,10 +232,7 @@ fn startup_names_what_was_offered_and_no_more() {
 fn client_options_go_into_startup_as_they_are() {
     let mut config = config();
     let id = "0b0c0d0e-0f10-4112-9314-151617181920";
-    config.startup_options = vec![
-        ("DRIVER_NAME", "messina".into()),
-        ("SESSION_ID", id.into()),
-    ];
+    config.startup_options = vec![("DRIVER_NAME", "messina".into()), ("SESSION_ID", id.into())];
     for entries in [&[][..], &[("CLIENT_OPTIONS", &[""][..])]] {
         let (startup, _) = negotiate(config.clone(), &multimap(entries));
         assert_eq!(startup["DRIVER_NAME"], "messina");
