@@ -5,7 +5,10 @@ use std::vec::Vec;
 
 use bytes::BytesMut;
 
+use super::ending::closed_by_us;
 use super::*;
+use crate::error::{LinkError, TimeoutKind};
+use crate::wire::EncodeError;
 
 const NEVER: Instant = Instant::FAR_FUTURE;
 const START: Instant = Instant::from_micros(1);
