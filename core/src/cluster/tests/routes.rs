@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use super::answers::{self, Cell};
 use super::world::{Behaviour, FakeNode, World, config, node};
-use crate::cluster::{ConnectionId, NodeRoute, RouteProblem};
+use crate::cluster::{ConnectionId, NodeRoute, RouteProblem, WarmStart};
 use crate::config::{ClientRoutes, Config};
 use crate::target::{Endpoint, Steering};
 
@@ -210,6 +210,72 @@ fn a_route_without_a_port_for_the_way_in_use_concerns_its_node() {
         let said = |text: &&String| text.contains("its route has no");
         assert_eq!(world.warnings.iter().filter(said).count(), 1);
     }
+}
+
+/// Under TLS a route is its address and its `tls_port`; what else of it changes changes nothing.
+#[test]
+fn under_tls_routes_lead_to_their_tls_ports() {
+    let mut world = World::secured(nodes(), following());
+    let route = |host, port, tls_port| row("c1", host, "nlb.example", Some(port), Some(tls_port));
+    let other = |world: &mut World, rows: Vec<Vec<Cell>>| {
+        world.routes = Some(rows);
+        let control = world.control();
+        world.event(control, &answers::event(UPDATE_OF_B));
+        run_until_read(world, Duration::from_secs(2));
+        world.run_secs(1);
+    };
+    let reached = |world: &World, port| {
+        let host = "nlb.example".into();
+        assert_eq!(
+            route_of(world, B),
+            NodeRoute::Routed(Endpoint::Name { host, port })
+        );
+        assert_eq!((world.shards(A), world.shards(B)), (ALL.into(), ALL.into()));
+    };
+    world.routes = Some(vec![route(A, 9001, 9142), route(B, 9002, 9143)]);
+    world.proxies.insert(("nlb.example", 9142), 0);
+    world.proxies.insert(("nlb.example", 9143), 1);
+    world.run_secs(5);
+    reached(&world, 9143);
+    let begun = set(&["10.0.0.1:9042", "nlb.example:9142", "nlb.example:9143"]);
+    assert_eq!(dialed(&world, 0), begun);
+
+    let before = world.connects.len();
+    other(&mut world, vec![route(A, 9101, 9142), route(B, 9102, 9143)]);
+    reached(&world, 9143);
+    assert_eq!(world.connects.len(), before);
+
+    other(&mut world, vec![route(A, 9101, 9142), route(B, 9102, 9144)]);
+    world.proxies.remove(&("nlb.example", 9143));
+    world.proxies.insert(("nlb.example", 9144), 1);
+    world.cut(1);
+    world.run_secs(15);
+    reached(&world, 9144);
+    assert_eq!(dialed(&world, before), set(&["nlb.example:9144"]));
+}
+
+/// What an earlier session knew of nodes is not how they are reached from here: nothing but the contact
+/// point is dialed before the routes were read.
+#[test]
+fn a_warm_start_waits_for_the_routes() {
+    let blob = super::warm::saved(&two_reached(), &following());
+    assert!(!blob.is_empty());
+    let mut config = following();
+    config.warm_start = Some(WarmStart::new(blob));
+    let mut world = World::new(nodes(), config);
+    assert!(!world.engine.is_warm());
+    world.routes = Some(vec![plain(A, 9001), plain(B, 9202)]);
+    world.proxies.insert(("nlb.example", 9001), 0);
+    world.proxies.insert(("nlb.example", 9202), 1);
+    while reads(&world) == 0 {
+        world.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(dialed(&world, 0), set(&["10.0.0.1:9042"]));
+    world.run_secs(5);
+    assert_eq!(world.ready, 1);
+    assert_eq!((world.shards(A), world.shards(B)), (ALL.into(), ALL.into()));
+    let all = set(&["10.0.0.1:9042", "nlb.example:9001", "nlb.example:9202"]);
+    assert_eq!(dialed(&world, 0), all);
 }
 
 /// A way that swallows connects holds up nothing once there is a better one.

@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use super::world::{Behaviour, FakeNode, World, config, node};
 use crate::cluster::{Engine, Input, Output, Sources, WarmStart, save};
+use crate::config::Config;
 use crate::conn::extensions::Offer;
 use crate::error::{Error, ErrorKind, PeerIncompatible};
 use crate::routing::NodeIdx;
@@ -27,6 +28,11 @@ fn learned(nodes: Vec<FakeNode>) -> Vec<u8> {
     world.names.insert("seed".into(), vec![first]);
     world.run_secs(2);
     assert_eq!(world.ready, 1);
+    saved(&world, &config("seed"))
+}
+
+/// What a session of this configuration saves.
+pub(super) fn saved(world: &World, config: &Config) -> Vec<u8> {
     let view = world.engine.view();
     let offer = Offer {
         tablets_v2: true,
@@ -38,7 +44,7 @@ fn learned(nodes: Vec<FakeNode>) -> Vec<u8> {
         .map(|node| (node.idx(), offer))
         .collect();
     let sources = Sources {
-        config: &config("seed"),
+        config,
         view: &view,
         status: &world.engine.status(),
         statements: &[],
@@ -211,7 +217,7 @@ fn a_blob_from_elsewhere_is_not_used() {
     }
 }
 
-fn engine(mut config: crate::config::Config) -> Engine {
+fn engine(mut config: Config) -> Engine {
     let warm_start = config.warm_start.take();
     let (steering, security) = (SteeringKind::ExactPort, Security::Plain);
     let now = Instant::from_micros(1);
