@@ -243,9 +243,12 @@ fn names_of_every_kind() {
             },
             |scene| async move {
                 let session = &scene.session;
-                prepare(&scene, 3).await;
+                let (plain, _) = prepare(&scene, 3).await;
                 let named = "INSERT INTO ks.t (pk, v) VALUES (:key, :value) IF NOT EXISTS";
                 let named = session.prepare(named).await.unwrap();
+                let update = "UPDATE ks.t SET v = :value WHERE pk = :key IF v = :before";
+                let update = session.prepare(update).await.unwrap();
+                assert!(named.is_lwt() && update.is_lwt());
                 let table = "CREATE TABLE ks.\"Odd\" (\"Key One\" bigint, \"b\"\"b\" text, v int, \
                      PRIMARY KEY ((\"Key One\", \"b\"\"b\")))";
                 session.query(table, ()).await.unwrap();
@@ -255,13 +258,16 @@ fn names_of_every_kind() {
                 for key in 0..4_i64 {
                     let ran = session.execute(&named, (key, key)).await.unwrap();
                     assert_eq!(ran.applied(), Some(true));
-                    assert!(
-                        session
-                            .route(&named, (key, key))
-                            .unwrap()
-                            .tablet()
-                            .is_none()
-                    );
+                    let route = session.route(&named, (key, key)).unwrap();
+                    assert!(route.tablet().is_none());
+                    let token = session.route(&plain, (key, 0_i64)).unwrap().token;
+                    let values = (7_i64, key, key);
+                    let updating = session.route(&update, values).unwrap();
+                    assert_eq!((route.token, updating.token), (token, token));
+                    let ran = session.execute(&update, values).await.unwrap();
+                    assert_eq!(ran.applied(), Some(true));
+                    let ran = session.execute(&update, values).await.unwrap();
+                    assert_eq!(ran.applied(), Some(key == 7));
                 }
                 let values = (1, "text", 5_i64, None::<i32>);
                 let mut tries = 0;
