@@ -9,7 +9,7 @@ pub struct ConnectionLimits {
     /// Requests under way at once, orphans included.
     pub in_flight: u16,
     /// Callers that may wait for a free stream id; a request that finds all queues full fails as
-    /// [`Busy`](ErrorKind::Busy).
+    /// [`Busy`](crate::error::ErrorKind::Busy).
     pub waiting: usize,
     /// Bytes that may wait for the link. A single request larger than this is still taken when
     /// nothing else waits.

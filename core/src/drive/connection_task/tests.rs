@@ -8,16 +8,19 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::future::{Ready, ready};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::task::Waker;
 use core::time::Duration;
 use std::task::Wake;
 
-use super::super::cell::{Standing, Submitted};
-use super::super::tally::Aim;
-use super::super::transport::{Name, Resolved, Security, SteeringKind};
+use bytes::BytesMut;
+
 use super::*;
 use crate::cluster::ControlPlane;
 use crate::config::Config;
 use crate::conn::{RequestHead, SlotKey};
+use crate::drive::cell::{Standing, Submitted};
+use crate::drive::tally::Aim;
+use crate::drive::transport::{Clock, Link, Name, Resolved, Security, SteeringKind, Timer};
 use crate::error::Applied;
 use crate::wire::{Opcode, ProtocolVersion};
 
@@ -496,8 +499,10 @@ const LZ4_HANDSHAKE: [&[u8]; 2] = [
 #[cfg(feature = "lz4")]
 #[test]
 fn compressed_answers_are_inflated_within_bounds() {
+    use crate::error::{LimitField, PeerMisbehaved};
+
     let mut bench = Bench::with(|config, handshake| {
-        config.limits.frame = FrameLimits::new(22, 0);
+        config.limits.frame = crate::conn::framer::FrameLimits::new(22, 0);
         handshake.compression = Some(crate::wire::Compression::Lz4);
     });
     bench.receive(&LZ4_HANDSHAKE.concat());
