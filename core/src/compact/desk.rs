@@ -7,9 +7,9 @@ use core::task::Waker;
 
 use bytes::BytesMut;
 
+use super::ending::session_closed;
 use super::flow::{Flow, Window};
 use super::host::{Done, Host};
-use super::hub::session_closed;
 use super::machine::NONE;
 use super::reply::Reply;
 use super::rows::type_numbers;

@@ -10,6 +10,7 @@ use core::task::{Context, Poll, Waker};
 use bytes::BytesMut;
 
 use super::desk::{Desk, Held, Outcome, Seat, Stage};
+use super::ending::session_closed;
 use super::flow::Next;
 use super::machine::{Machine, NONE};
 use super::rows::Binder;
@@ -256,10 +257,6 @@ impl fmt::Debug for Hub {
 /// The statement was released.
 pub(super) fn stale() -> Error {
     Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement))
-}
-
-pub(super) fn session_closed() -> Error {
-    Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
 }
 
 #[cfg(test)]

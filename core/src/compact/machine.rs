@@ -1,15 +1,15 @@
-//! The machine: what it holds, how a session begins and ends, and the pass over everything.
+//! The machine: what it holds, how a session begins, and the pass over everything.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use bytes::BytesMut;
-
 use super::contact::Contact;
 use super::control::Control;
+use super::ending::session_closed;
+use super::figures::Counters;
 use super::host::{Done, Host};
-use super::link::{Link, Pieces};
+use super::link::Link;
 use super::plane::Plane;
 use super::pools::Pools;
 use super::random::Random;
@@ -19,11 +19,10 @@ use super::statement::Statement;
 use crate::config::{Config, HAS_TOPOLOGY, Routing};
 use crate::conn::extensions::{Offer, TabletsRouting, key};
 use crate::conn::negotiate::{HAS_EARLY_REQUESTS, HandshakeConfig};
-use crate::error::{ApiMisuse, ConfigProblem, Error, ErrorKind, LinkError};
+use crate::error::{ConfigProblem, Error, ErrorKind};
 use crate::sync::Local;
 use crate::target::Endpoint;
 use crate::time::{Instant, UnixMicros};
-use crate::wire::FrameHeader;
 
 /// A session without a task: see the [module](super).
 ///
@@ -46,7 +45,7 @@ pub struct Machine {
     pub(super) now: Instant,
     pub(super) queue_due: Instant,
     pub(super) ready: Option<u32>,
-    closing: Option<u32>,
+    pub(super) closing: Option<u32>,
     pub(super) next_link: u32,
     /// Links that have served.
     pub(super) served: u32,
@@ -73,8 +72,8 @@ pub struct Machine {
     given: Vec<(u32, u32)>,
     /// Numbers of nodes that the host was told, and where they are: those of members, and others for
     /// places that no member is known at.
-    nodes: Vec<(u16, Endpoint)>,
-    handshake: Local<HandshakeConfig>,
+    pub(super) nodes: Vec<(u16, Endpoint)>,
+    pub(super) handshake: Local<HandshakeConfig>,
     wall: Option<UnixMicros>,
     last_timestamp: i64,
     /// What any node is believed to offer, so that STARTUP goes out at once.
@@ -339,135 +338,6 @@ impl Machine {
         &self.plane
     }
 
-    /// Where the nodes are that answers and errors have named by their numbers.
-    pub fn nodes(&self) -> impl Iterator<Item = (u16, &Endpoint)> {
-        self.nodes.iter().map(|(number, place)| (*number, place))
-    }
-
-    /// The number of the node at the other end of a link, which the host is told for each link.
-    pub(super) fn node_of(&mut self, at: usize, host: &mut dyn Host) -> u16 {
-        let Some(link) = self.links.get(at) else {
-            return u16::MAX;
-        };
-        if let Some(node) = link.node {
-            return node;
-        }
-        if !HAS_TOPOLOGY {
-            // There is one link at a time, whose node is told anew each time.
-            host.node(0, &link.place);
-            if let Some(link) = self.links.get_mut(at) {
-                link.node = Some(0);
-            }
-            return 0;
-        }
-        let member = link.member;
-        let place = member.and_then(|member| self.member_place(member));
-        let place = place.unwrap_or_else(|| link.place.clone());
-        // Where no member is known yet, the place itself has a number.
-        let known = self.nodes.iter().find(|(_, known)| *known == place);
-        let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-        let known = known.map_or_else(|| UNPLACED.saturating_add(next), |(number, _)| *number);
-        let node = member.unwrap_or(known);
-        host.node(node, &place);
-        match self.nodes.iter_mut().find(|(number, _)| *number == node) {
-            Some((_, told)) => *told = place,
-            None if usize::from(next) < NODES_MAX => self.nodes.push((node, place)),
-            None => {}
-        }
-        if let Some(link) = self.links.get_mut(at) {
-            link.node = Some(node);
-        }
-        node
-    }
-
-    /// How many statements are held.
-    pub const fn statement_count(&self) -> usize {
-        self.statements.len()
-    }
-
-    /// How it has gone so far.
-    pub const fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// Links with a place, a member and a shard, and requests on them.
-    pub fn links(&self) -> impl Iterator<Item = LinkStatus<'_>> {
-        self.links.iter().map(|link| LinkStatus {
-            link: link.number,
-            place: &link.place,
-            member: link.member,
-            shard: link.shard(),
-            serves: link.serves(),
-            in_use: link
-                .connection
-                .as_ref()
-                .map_or(0, |connection| connection.in_use()),
-            orphans: link
-                .connection
-                .as_ref()
-                .map_or(0, |connection| connection.orphans()),
-        })
-    }
-
-    pub(super) fn link(&mut self, number: u32) -> Option<&mut Link> {
-        let mut links = self.links.iter_mut();
-        links
-            .find(|link| link.number == number)
-            .map(|link| &mut **link)
-    }
-
-    /// A link is open.
-    pub fn handle_opened(&mut self, link: u32) {
-        let handshake = self.handshake.clone();
-        if let Some(link) = self.link(link) {
-            link.handle_opened(&handshake);
-        }
-    }
-
-    /// A link could not be opened, or has ended. What had come is still looked at.
-    pub fn handle_ended(&mut self, link: u32, error: LinkError) {
-        if let Some(link) = self.link(link) {
-            link.handle_ended(error);
-        }
-    }
-
-    /// Where bytes that have come on a link are appended; `None` after its end. While more than a
-    /// chunk waits there, nothing should be read.
-    pub fn input(&mut self, link: u32) -> Option<&mut BytesMut> {
-        self.link(link).map(|link| &mut link.input)
-    }
-
-    /// Bytes to be written on a link.
-    pub fn output(&mut self, link: u32) -> &[u8] {
-        self.link(link).map_or(&[], Link::output)
-    }
-
-    /// That many bytes of the output were taken.
-    pub fn handle_written(&mut self, link: u32, len: usize) {
-        if let Some(link) = self.link(link) {
-            link.handle_written(len);
-        }
-    }
-
-    /// Offers every link's bytes to `write`, which tells how many it has taken.
-    pub fn write(&mut self, write: &mut dyn FnMut(u32, &[u8]) -> usize) {
-        for link in &mut self.links {
-            let number = link.number;
-            loop {
-                let output = link.output();
-                if output.is_empty() {
-                    break;
-                }
-                let offered = output.len();
-                let taken = write(number, output);
-                link.handle_written(taken);
-                if taken < offered {
-                    break;
-                }
-            }
-        }
-    }
-
     /// Goes on with everything; tells when to be called again at the latest. Bytes to be written
     /// are taken afterwards. The clock never goes back.
     pub fn run(&mut self, now: Instant, wall: Option<UnixMicros>, host: &mut dyn Host) -> Instant {
@@ -531,144 +401,6 @@ impl Machine {
     pub(super) fn is_connected(&self) -> bool {
         self.links.iter().any(|link| link.connection.is_some())
     }
-
-    /// A request ends with this error; whether it may have been applied all the same is also known
-    /// from earlier attempts.
-    pub(super) fn fail(&mut self, number: u32, mut error: Error, host: &mut dyn Host) {
-        let request = self.requests.remove(number).flatten();
-        if let Some(request) = request {
-            if request.may_be_applied {
-                error = error.with_applied(crate::error::Applied::Unknown);
-            }
-            self.recycle(request);
-        }
-        host.done(number, Err(error));
-    }
-
-    pub(super) fn fail_refused(&mut self, host: &mut dyn Host) {
-        for (number, error) in core::mem::take(&mut self.refused) {
-            if number != NONE {
-                self.fail(number, error, host);
-            }
-        }
-    }
-
-    pub(super) fn fail_queue(&mut self, error: &Error, host: &mut dyn Host) {
-        while let Some(number) = self.queue.pop_front() {
-            self.fail(number, error.clone(), host);
-        }
-        self.queue_due = Instant::FAR_FUTURE;
-    }
-
-    /// Requests that wait for nothing but the session end well.
-    pub(super) fn finish(&mut self, number: Option<u32>, host: &mut dyn Host) {
-        if let Some(number) = number {
-            self.requests.remove(number);
-            host.done(number, Ok(Done::Session));
-        }
-    }
-
-    /// The session has ended.
-    pub(super) fn end(&mut self, error: Error, host: &mut dyn Host) {
-        for link in &self.links {
-            host.abort(link.number);
-        }
-        self.links.clear();
-        if let Some(number) = self.ready.take() {
-            self.fail(number, error.clone(), host);
-        }
-        self.fail_queue(&error, host);
-        self.phase = Phase::Over(error);
-    }
-
-    /// Closes the links once nothing is under way.
-    fn finish_closing(&mut self, host: &mut dyn Host) {
-        let (mut is_served, mut is_busy) = (false, self.under_way > 0);
-        for link in self.links.iter().filter(|link| link.serves()) {
-            is_served = true;
-            is_busy |= !link.is_idle();
-        }
-        if let Some(number) = self.ready.take() {
-            self.fail(number, session_closed(), host);
-        }
-        if !is_served {
-            self.fail_queue(&session_closed(), host);
-        }
-        for at in 0..self.queue.len() {
-            is_busy |= self.queue.get(at) != Some(&NONE);
-        }
-        if is_served && is_busy {
-            return;
-        }
-        for link in &self.links {
-            match link.serves() {
-                true => host.close(link.number),
-                false => host.abort(link.number),
-            }
-        }
-        self.links.clear();
-        self.phase = Phase::Closed;
-        let closing = self.closing.take();
-        self.finish(closing, host);
-    }
-}
-
-/// How it has gone. The numbers go round at their end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Links that were begun.
-    pub connects: u32,
-    /// Requests for a shard that went to a link of it.
-    pub shard_reached: u32,
-    /// Requests for a shard that went elsewhere.
-    pub shard_missed: u32,
-}
-
-/// How it stands with a link.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct LinkStatus<'a> {
-    /// Its number.
-    pub link: u32,
-    /// Where it leads.
-    pub place: &'a Endpoint,
-    /// The member of the plane that it leads to.
-    pub member: Option<u16>,
-    /// The shard at its other end.
-    pub shard: Option<u16>,
-    /// Whether it takes requests.
-    pub serves: bool,
-    /// Stream ids in use.
-    pub in_use: u16,
-    /// Those of them that nobody waits for any more.
-    pub orphans: u16,
-}
-
-/// The host, for what is streamed: requests say whether they want that.
-pub(super) struct Streams<'a> {
-    pub(super) requests: &'a mut Slab<Option<Box<Request>>>,
-    pub(super) host: &'a mut dyn Host,
-}
-
-impl Pieces for Streams<'_> {
-    fn begin(&mut self, request: u32, header: &FrameHeader) -> bool {
-        match self.requests.get_mut(request) {
-            Some(Some(found)) if found.is_streamed && found.preparing.is_none() => {
-                found.has_begun = self.host.begin(request, header);
-                found.has_begun
-            }
-            _ => false,
-        }
-    }
-
-    fn has_room(&mut self, request: u32) -> bool {
-        self.host.has_room(request)
-    }
-
-    fn put(&mut self, request: u32, piece: BytesMut) {
-        self.host.piece(request, piece);
-    }
 }
 
 #[inline(always)]
@@ -704,10 +436,6 @@ fn handshake(config: &Config, assumed: Option<Offer>) -> Local<HandshakeConfig> 
     Local::new(handshake)
 }
 
-pub(super) fn session_closed() -> Error {
-    Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
-}
-
 /// Whether sessions can begin with what earlier ones knew.
 pub(super) const HAS_WARM_STARTS: bool = cfg!(any(test, feature = "warm-start"));
 
@@ -720,9 +448,3 @@ const PASSES_MAX: u32 = 16;
 /// Requests that are kept to be used again, and how large their bodies may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
-
-/// Numbers of nodes that are no members' begin here.
-pub const UNPLACED: u16 = 0x8000;
-
-/// Places that answers can name.
-const NODES_MAX: usize = 4096;

@@ -7,7 +7,10 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `machine` | the pass: links advanced, the session's beginning and end |
+//! | `machine` | the pass, and the session's beginning |
+//! | `ending` | how requests and the session end |
+//! | `platform` | the platform's links: bytes, beginnings and ends |
+//! | `figures` | what a machine tells of itself |
 //! | `contact` | where a first connection is looked for, and when |
 //! | `serving` | links adopted and lost |
 //! | `control` | the link that the cluster is read over |
@@ -29,7 +32,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `session` | the handle: statements prepared, executed, read in pieces; `options`, `batch`, `status` |
-//! | `runner` | one task that runs all links and the machine; `beside`, with what uses them |
+//! | `runner` | one task that runs all links (`wires`) and the machine; `beside`, with what uses them |
 //! | `hub` | what the two share, behind one lock; `desk`: who waits for what, `flow`: a streamed result |
 //! | `rows` | values into markers and out of cells |
 //! | `reply`, `stream` | what a statement brought: as a whole, or row by row as it comes |
@@ -85,7 +88,9 @@ mod contact;
 mod control;
 pub mod cursor;
 mod desk;
+mod ending;
 mod exchange;
+mod figures;
 mod flow;
 mod giving;
 mod host;
@@ -94,6 +99,7 @@ mod link;
 mod machine;
 mod options;
 pub mod plane;
+mod platform;
 mod pools;
 mod random;
 mod reply;
@@ -110,10 +116,12 @@ mod text;
 mod verdict;
 #[cfg(any(test, feature = "warm-start"))]
 mod warm;
+mod wires;
 
 pub use batch::Batch;
+pub use figures::{Counters, LinkStatus, UNPLACED};
 pub use host::{Answered, Done, Host};
-pub use machine::{Counters, LinkStatus, Machine, NONE, UNPLACED};
+pub use machine::{Machine, NONE};
 pub use options::Options;
 pub use reply::{Reply, Rows};
 pub use request::{BatchPart, RequestOptions};

@@ -12,7 +12,8 @@ use core::time::Duration;
 
 use super::batch::Batch;
 use super::desk::{Held, Outcome};
-use super::hub::{Hub, session_closed, stale};
+use super::ending::session_closed;
+use super::hub::{Hub, stale};
 use super::machine::Machine;
 use super::options::Options;
 use super::reply::Reply;

@@ -15,8 +15,8 @@ const LAYERS: [&str; 8] = [
 ];
 
 /// The modules of `compact` that are asynchronous: its machine, and what that is made of, is not.
-const AROUND_THE_MACHINE: [&str; 7] = [
-    "session", "runner", "beside", "hub", "desk", "flow", "stream",
+const AROUND_THE_MACHINE: [&str; 8] = [
+    "session", "runner", "wires", "beside", "hub", "desk", "flow", "stream",
 ];
 
 /// What belongs to `drive` and to the transports.
