@@ -8,16 +8,15 @@ use uuid::Uuid;
 
 use crate::words::put_digit;
 
-/// The number of a text, if it is one of that type.
-#[inline(never)]
-pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+/// The number of a text, if it is one of that type, of 32 bits at most.
+pub(crate) fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
     T::try_from(any_number(text)?).ok()
 }
 
 /// The same for one that may be below 0.
 pub(crate) fn signed(text: &str) -> Option<i32> {
     match text.strip_prefix('-') {
-        Some(digits) => i32::try_from(0_i64.checked_sub_unsigned(number_of_digits(digits)?)?).ok(),
+        Some(digits) => 0_i32.checked_sub_unsigned(number_of_digits(digits)?),
         None => number(text),
     }
 }
@@ -72,20 +71,20 @@ pub(crate) fn uuid_text(id: Uuid) -> String {
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 #[inline(never)]
-fn any_number(text: &str) -> Option<u64> {
+fn any_number(text: &str) -> Option<u32> {
     number_of_digits(text.strip_prefix('+').unwrap_or(text))
 }
 
 #[inline(never)]
-fn number_of_digits(text: &str) -> Option<u64> {
+fn number_of_digits(text: &str) -> Option<u32> {
     let mut number = None;
     for byte in text.bytes() {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        let shifted = number.unwrap_or(0_u64).checked_mul(10)?;
-        number = Some(shifted.checked_add(u64::from(digit))?);
+        let shifted = number.unwrap_or(0_u32).checked_mul(10)?;
+        number = Some(shifted.checked_add(u32::from(digit))?);
     }
     number
 }

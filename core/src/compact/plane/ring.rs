@@ -134,10 +134,7 @@ fn parse_factor(value: &str) -> Option<u16> {
 }
 
 fn parse_token(text: &str) -> Option<i64> {
-    match text.strip_prefix('-') {
-        Some(digits) => 0_i64.checked_sub_unsigned(number(digits)?),
-        None => i64::try_from(number::<u64>(text)?).ok(),
-    }
+    text.parse().ok()
 }
 
 impl Plane {
