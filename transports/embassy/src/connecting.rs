@@ -57,7 +57,7 @@ impl<'d> EmbassyConnecting<'d> {
             resolving: None,
             remote,
             socket: None,
-            reset_until: Instant::now() + LOOK_EVERY,
+            reset_until: time::after(LOOK_EVERY),
             has_begun: false,
         }
     }
@@ -81,7 +81,7 @@ impl<'d> EmbassyConnecting<'d> {
             None => self.socket.insert(self.network.lease()?),
         };
         let network = self.network.state();
-        let look_again = Instant::now() + LOOK_EVERY;
+        let look_again = time::after(LOOK_EVERY);
         if !self.has_begun {
             let must_reset = || Instant::now() < self.reset_until;
             if network.is_err() || socket.poll_reset_sent(cx).is_pending() && must_reset() {

@@ -86,6 +86,7 @@ impl Seed {
     }
 
     /// The next number, by SplitMix64.
+    #[inline(never)]
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

@@ -59,7 +59,8 @@ impl<'d> EmbassyLink<'d> {
     /// The stack has one word for every loss. A silence as long as the agreed one, or a network
     /// that is gone, was no reset.
     fn fail(&mut self, ConnectionLost: ConnectionLost) -> LinkError {
-        let is_silent = !self.has_heard && self.last_heard.elapsed() >= self.silent_after;
+        let silence = Instant::now().saturating_duration_since(self.last_heard);
+        let is_silent = !self.has_heard && silence >= self.silent_after;
         let error = match self.network.state() {
             Err(missing) => missing,
             Ok(()) if is_silent => LinkError::TIMED_OUT,
@@ -165,7 +166,7 @@ impl Link for EmbassyLink<'_> {
         let until = match self.stage {
             Stage::Open => {
                 self.socket.close();
-                let until = Instant::now() + CLOSE_GRACE;
+                let until = time::after(CLOSE_GRACE);
                 self.stage = Stage::Closing(until);
                 until
             }

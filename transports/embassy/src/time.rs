@@ -24,6 +24,12 @@ pub(crate) fn tick_at(at: Instant) -> Option<embassy_time::Instant> {
     Some(tick)
 }
 
+/// The tick that is so far from now; the last one that can be counted, in place of the library's panic.
+#[inline(never)]
+pub(crate) fn after(duration: embassy_time::Duration) -> embassy_time::Instant {
+    embassy_time::Instant::now().saturating_add(duration)
+}
+
 /// Ready at that tick.
 pub(crate) fn poll_at(at: embassy_time::Instant, cx: &mut Context<'_>) -> Poll<()> {
     if embassy_time::Instant::now() >= at {

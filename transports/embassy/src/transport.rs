@@ -129,7 +129,7 @@ impl<'d> EmbassyTransport<'d> {
     }
 
     fn look_up(&self, name: &Name, deadline: Instant) -> EmbassyResolving<'d> {
-        let patience = Instant::now().saturating_add(self.resolve_timeout);
+        let patience = time::after(self.resolve_timeout);
         EmbassyResolving::new(self.network, name, patience.min(deadline))
     }
 }
