@@ -63,9 +63,9 @@ impl<T: Transport> Runner<T> {
     /// runner.beside(work).await
     /// # }
     /// ```
-    pub async fn beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> W::Output {
+    pub fn beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> impl Future<Output = W::Output> {
         let (mut output, mut is_over) = (None, false);
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             self.neighbour.begin(cx.waker());
             for _ in 0..TURNS_MAX {
                 is_over = is_over || Pin::new(&mut *self).poll(cx).is_ready();
@@ -94,7 +94,6 @@ impl<T: Transport> Runner<T> {
             cx.waker().wake_by_ref();
             Poll::Pending
         })
-        .await
     }
 }
 

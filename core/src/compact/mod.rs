@@ -127,7 +127,7 @@ pub use reply::{Reply, Rows};
 pub use request::{BatchPart, RequestOptions};
 pub use rows::{Binder, Cells, Cql, FromCell, FromCells, Marker, Stop, ToCell, ToCells, Unfit};
 pub use runner::Runner;
-pub use session::{Executing, Prepared, Session, start};
+pub use session::{Executing, Prepared, Preparing, Session, start};
 pub use statement::Statement;
 pub use status::{ConnectionStatus, MemberStatus, Status};
 pub use stream::RowStream;

@@ -107,8 +107,8 @@ impl Session {
     /// Waits until the session can be used. Dropping the future changes nothing.
     ///
     /// Fails when no contact point could be reached, or with a setting that cannot work.
-    pub async fn ready(&self) -> Result<(), Error> {
-        poll_fn(|cx| self.hub().poll_life(false, cx)).await
+    pub fn ready(&self) -> impl Future<Output = Result<(), Error>> {
+        poll_fn(|cx| self.hub().poll_life(false, cx))
     }
 
     /// Prepares a statement on one node; others are given it when they are asked to execute it and
@@ -116,23 +116,17 @@ impl Session {
     ///
     /// Fails with [`Busy`](ErrorKind::Busy) beyond `Limits::prepared_statements`;
     /// [`release`](Self::release) makes room. Dropping the future gives up waiting.
-    pub async fn prepare(&self, text: &str) -> Result<Prepared, Error> {
-        let find = || self.hub().with(|state| state.desk.find(text)).flatten();
-        if let Some((number, serial)) = find() {
-            return Ok(prepared(number, serial));
-        }
-        let begun = self
-            .hub()
-            .submit(false, &mut |state| state.machine.prepare(text));
-        match Pending::new(self.hub(), begun).await? {
-            Outcome::Prepared(number) => {
-                let held = self
-                    .hub()
-                    .with(|state| Some(state.desk.held_at(number)?.serial));
-                let serial = held.flatten().ok_or_else(session_closed)?;
-                Ok(prepared(number, serial))
-            }
-            _ => Err(Error::bug("an answer to no PREPARE")),
+    pub fn prepare(&self, text: &str) -> Preparing<'_> {
+        let known = self.hub().with(|state| state.desk.find(text)).flatten();
+        let begun = match known {
+            Some(_) => Err(session_closed()),
+            None => self
+                .hub()
+                .submit(false, &mut |state| state.machine.prepare(text)),
+        };
+        Preparing {
+            known,
+            pending: Pending::new(self.hub(), begun),
         }
     }
 
@@ -239,7 +233,7 @@ impl Session {
     /// the runner has ended. What is not done within that time is given up.
     ///
     /// Fails with what has ended the session otherwise. Dropping the future changes nothing of that.
-    pub async fn close(&self, within: Duration) -> Result<(), Error> {
+    pub fn close(&self, within: Duration) -> impl Future<Output = Result<(), Error>> {
         let by = self.hub().clock.now().saturating_add(within);
         self.hub().stir(|state| {
             state.close_by = by;
@@ -247,7 +241,7 @@ impl Session {
                 state.machine.close();
             }
         });
-        poll_fn(|cx| self.hub().poll_life(true, cx)).await
+        poll_fn(|cx| self.hub().poll_life(true, cx))
     }
 
     /// One function for values of all kinds.
@@ -368,6 +362,42 @@ impl Drop for Pending<'_> {
         if let Some(ticket) = self.ticket {
             self.hub.cancel(ticket);
         }
+    }
+}
+
+/// The future of a prepared statement; dropping it gives up waiting.
+#[must_use = "nobody has the statement otherwise"]
+pub struct Preparing<'a> {
+    /// Number and serial of a statement that was prepared before.
+    known: Option<(u32, u32)>,
+    pending: Pending<'a>,
+}
+
+impl Future for Preparing<'_> {
+    type Output = Result<Prepared, Error>;
+
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some((number, serial)) = self.known {
+            return Poll::Ready(Ok(prepared(number, serial)));
+        }
+        Poll::Ready(
+            match core::task::ready!(Pin::new(&mut self.pending).poll(cx))? {
+                Outcome::Prepared(number) => {
+                    let hub = self.pending.hub;
+                    let held = hub.with(|state| Some(state.desk.held_at(number)?.serial));
+                    let serial = held.flatten().ok_or_else(session_closed)?;
+                    Ok(prepared(number, serial))
+                }
+                _ => Err(Error::bug("an answer to no PREPARE")),
+            },
+        )
+    }
+}
+
+impl fmt::Debug for Preparing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Preparing")
     }
 }
 
