@@ -6,10 +6,10 @@ use core::fmt;
 
 use bytes::BytesMut;
 
+use super::binding::{Binder, ToCells, bind};
 use super::hub::{Hub, stale};
 use super::options::Options;
 use super::request::BatchPart;
-use super::rows::{Binder, ToCells, bind};
 use super::session::{Prepared, Session, does_not_fit};
 use crate::error::Error;
 use crate::wire::Values;

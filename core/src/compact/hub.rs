@@ -9,11 +9,11 @@ use core::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 
+use super::binding::Binder;
 use super::desk::{Desk, Held, Outcome, Seat, Stage};
 use super::ending::session_closed;
 use super::flow::Next;
 use super::machine::{Machine, NONE};
-use super::rows::Binder;
 use crate::drive::Clock;
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::sync::{Local, Mutex, assert_unlocked};

@@ -34,7 +34,7 @@
 //! | `session` | the handle: statements prepared, executed, read in pieces; `options`, `batch`, `status` |
 //! | `runner` | one task that runs all links (`wires`) and the machine; `beside`, with what uses them |
 //! | `hub` | what the two share, behind one lock; `desk`: who waits for what, `flow`: a streamed result |
-//! | `rows` | values into markers and out of cells |
+//! | `binding`, `rows` | values into markers, and out of cells; `number`: the numbers of their types |
 //! | `reply`, `stream` | what a statement brought: as a whole, or row by row as it comes |
 //!
 //! ```no_run
@@ -84,6 +84,7 @@
 mod answer;
 mod batch;
 mod beside;
+mod binding;
 mod contact;
 mod control;
 pub mod cursor;
@@ -97,6 +98,7 @@ mod host;
 mod hub;
 mod link;
 mod machine;
+mod number;
 mod options;
 pub mod plane;
 mod platform;
@@ -119,13 +121,14 @@ mod warm;
 mod wires;
 
 pub use batch::Batch;
+pub use binding::{Binder, Cql, Marker, ToCell, ToCells, Unfit};
 pub use figures::{Counters, LinkStatus, UNPLACED};
 pub use host::{Answered, Done, Host};
 pub use machine::{Machine, NONE};
 pub use options::Options;
 pub use reply::{Reply, Rows};
 pub use request::{BatchPart, RequestOptions};
-pub use rows::{Binder, Cells, Cql, FromCell, FromCells, Marker, Stop, ToCell, ToCells, Unfit};
+pub use rows::{Cells, FromCell, FromCells, Stop};
 pub use runner::Runner;
 pub use session::{Executing, Prepared, Preparing, Session, start};
 pub use statement::Statement;

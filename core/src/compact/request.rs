@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use bytes::BytesMut;
 
+use super::binding::Binder;
 use super::machine::{HAS_WARM_STARTS, Machine, NONE};
 use super::plane::{Candidate, Route, TableKey};
-use super::rows::Binder;
 use super::statement::Statement;
 use super::text::is_users_data;
 use crate::config::HAS_TOPOLOGY;

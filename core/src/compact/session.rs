@@ -11,6 +11,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::batch::Batch;
+use super::binding::{ToCells, bind};
 use super::desk::{Held, Outcome};
 use super::ending::session_closed;
 use super::hub::{Hub, stale};
@@ -18,7 +19,6 @@ use super::machine::Machine;
 use super::options::Options;
 use super::reply::Reply;
 use super::request::RequestOptions;
-use super::rows::{ToCells, bind};
 use super::runner::Runner;
 use super::status::Status;
 use super::stream::RowStream;
