@@ -1,28 +1,21 @@
-//! Requests on links: planned, submitted in order, and answered.
+//! Requests on links: aimed, and submitted in order.
 
 use alloc::boxed::Box;
 
 use bytes::BytesMut;
 
 use super::answer::check_keyspace;
-use super::control::CONTROL;
-use super::giving::GIVEN;
-use super::host::{Answered, Done, Host};
+use super::host::Host;
 use super::link::{Keyspace, Link};
-use super::machine::{Machine, NONE, is_full};
+use super::machine::{Machine, NONE};
 use super::plane::Candidate;
-use super::request::Request;
-use super::statement::Statement;
-use super::verdict::{Verdict, was_sent};
-use crate::conn::extensions::{Agreed, TabletsRouting};
+use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey};
 use crate::error::{Applied, Error, ErrorKind, TimeoutKind};
-use crate::routing::{PayloadKind, ShardIdx, VersionBlock};
-use crate::sync::Local;
+use crate::routing::{ShardIdx, VersionBlock};
 use crate::time::Instant;
 use crate::wire::request::{Query, QueryParameters, RequestBody as _};
-use crate::wire::response::Extras;
-use crate::wire::{Consistency, Flags, Opcode, Reader};
+use crate::wire::{Consistency, Opcode};
 use crate::words::joined;
 
 impl Machine {
@@ -262,143 +255,10 @@ impl Machine {
             Err(None) => Submitted::Full,
         }
     }
-
-    /// A link has something for a caller of its.
-    #[inline(never)]
-    pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut dyn Host) {
-        match number {
-            KEYSPACE => return self.handle_keyspace(at, host),
-            CONTROL if self.is_full() => return self.handle_control(at),
-            GIVEN if self.is_full() => return self.handle_given(at),
-            _ => {}
-        }
-        let (Some(Some(request)), Some(link)) =
-            (self.requests.get_mut(number), self.links.get_mut(at))
-        else {
-            return;
-        };
-        let Some(agreed) = link.agreed else { return };
-        let Some((on, key)) = request.on else { return };
-        let Some(outcome) = link.take_outcome(key) else {
-            return;
-        };
-        request.on = None;
-        self.under_way = self.under_way.saturating_sub(1);
-        let from = (link.number, link.member);
-        let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
-        let verdict = request.judge(&outcome, &agreed, from, self.now, &mut |request| {
-            let load = |member, shard| load_of(links, member, shard);
-            is_full && plane.has_more(&request.route(), &request.tried, &load)
-        });
-        match verdict {
-            Verdict::Finish => {
-                if let Ok(answer) = outcome {
-                    let node = self.node_of(at, host);
-                    self.answered(number, answer, &agreed, (on, node), host);
-                }
-            }
-            Verdict::Again => {
-                self.queue_due = self.queue_due.min(request.deadline);
-                self.again.push(number);
-            }
-            Verdict::Fail(error) => {
-                let made = request.attempts;
-                let node = self.node_of(at, host);
-                let shard = agreed.shard().map(|shard| shard.value());
-                let made = made.saturating_sub(u8::from(was_sent(&error)));
-                self.fail(number, error.at(Some(node), shard, made), host);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn answered(
-        &mut self,
-        number: u32,
-        answer: Answer,
-        agreed: &Agreed,
-        (link, node): (u32, u16),
-        host: &mut dyn Host,
-    ) {
-        let Some(Some(mut request)) = self.requests.remove(number) else {
-            return;
-        };
-        if answer.flags.contains(Flags::CUSTOM_PAYLOAD) && self.is_full() {
-            self.learn(&request, &answer, agreed);
-        }
-        let outcome = match request.opcode {
-            Opcode::Prepare => {
-                let text = core::mem::take(&mut request.text);
-                self.keep_statement(text, &answer, agreed, link)
-            }
-            _ => Ok(NOT_PREPARED),
-        };
-        let done = match &outcome {
-            Ok(NOT_PREPARED) => Ok(Done::Answer(Answered {
-                answer,
-                agreed,
-                executed: request
-                    .executed
-                    .as_ref()
-                    .map(|(number, statement)| (*number, statement)),
-                attempts: request.attempts,
-                node,
-            })),
-            Ok(kept) => match self.statements.get(*kept) {
-                Some(statement) => Ok(Done::Prepared(*kept, statement)),
-                None => Err(Error::bug("a statement that was not kept")),
-            },
-            // What cannot be read belongs to a request that was answered well.
-            Err(error) => {
-                let shard = agreed.shard().map(|shard| shard.value());
-                let attempt = request.attempts.saturating_sub(1);
-                let error = error.clone().with_applied(Applied::Unknown);
-                Err(error.at(Some(node), shard, attempt))
-            }
-        };
-        host.done(number, done);
-        self.recycle(request);
-    }
-
-    /// Takes note of where a row lives, if the answer tells.
-    fn learn(&mut self, request: &Request, answer: &Answer, agreed: &Agreed) {
-        let kind = match agreed.tablets {
-            TabletsRouting::V2 => PayloadKind::V2,
-            _ => PayloadKind::V1,
-        };
-        let mut reader = Reader::new(answer.body.as_slice());
-        if let Some(table) = request.table
-            && let Ok(extras) = Extras::parse(answer.flags, &mut reader)
-            && let Some(payload) = extras.custom_payload.get(kind.key())
-        {
-            self.plane.learn(table, kind, payload);
-        }
-    }
-
-    fn keep_statement(
-        &mut self,
-        text: Box<str>,
-        answer: &Answer,
-        agreed: &Agreed,
-        link: u32,
-    ) -> Result<u32, Error> {
-        let is_full = self.is_full();
-        let plane = &mut self.plane;
-        let mut statement = Statement::new(text, answer, agreed, &mut |keyspace, table| {
-            is_full.then(|| plane.table(keyspace, table)).flatten()
-        })?;
-        statement.prepared_on = Some(link);
-        let too_many = self.statements.len() >= self.config.limits.prepared_statements;
-        let kept = match too_many {
-            true => None,
-            false => self.statements.insert(Local::new(statement)),
-        };
-        kept.ok_or_else(|| Error::new(ErrorKind::Busy))
-    }
 }
 
 /// Requests on the links to a member, or to one of its shards; nothing if there is no link to it.
-fn load_of(links: &[Box<Link>], member: u16, shard: Option<ShardIdx>) -> Option<u32> {
+pub(super) fn load_of(links: &[Box<Link>], member: u16, shard: Option<ShardIdx>) -> Option<u32> {
     let mut load = None;
     for link in links.iter().filter(|link| link.serves()) {
         let is_there = shard.is_none_or(|shard| link.shard() == Some(shard.value()));
@@ -484,10 +344,7 @@ pub(super) fn timed_out(applied: Applied) -> Error {
 }
 
 /// The caller of the question for the keyspace; no request has that number.
-const KEYSPACE: u32 = u32::MAX;
-
-/// What `keep_statement` is not asked for.
-const NOT_PREPARED: u32 = u32::MAX;
+pub(super) const KEYSPACE: u32 = u32::MAX;
 
 /// Waiting requests that are looked at behind one whose links are full.
 const LOOKED_AHEAD_MAX: usize = 64;

@@ -15,10 +15,12 @@
 //! | `serving` | links adopted and lost |
 //! | `control` | the link that the cluster is read over |
 //! | `pools` | further links: one for each member, or for each of its shards |
-//! | `exchange` | requests submitted and answered |
+//! | `asking` | requests made, and written |
+//! | `exchange` | requests aimed at links, and submitted |
+//! | `answering` | requests answered, and what is learned from that |
 //! | `verdict` | what becomes of a request after an attempt |
 //! | `giving` | statements prepared on further nodes |
-//! | `request` | requests, and how they are written |
+//! | `request` | a request on its way |
 //! | `statement` | prepared statements |
 //! | `text` | which texts have to be prepared where nodes demand that |
 //! | `answer` | what answers mean |
@@ -82,6 +84,8 @@
 )]
 
 mod answer;
+mod answering;
+mod asking;
 mod batch;
 mod beside;
 mod binding;
