@@ -8,6 +8,7 @@
 
 use alloc::boxed::Box;
 
+use super::barred::why_all_are_barred;
 use super::cell::Cell;
 use super::exchange::{Exchange, Exchanged};
 use super::outgoing::{Body, Content, Outgoing};
@@ -245,10 +246,14 @@ impl Outgoing<'_> {
         if let Some(error) = self.target_problem() {
             return error;
         }
-        Error::with_text(
-            ErrorKind::Unreachable,
-            "no connection is open; they are being opened again",
-        )
+        let policy = &self.hub.config().policy;
+        let barred = self
+            .hub
+            .view()
+            .with(|view| why_all_are_barred(view, policy));
+        let text = barred.as_deref();
+        let text = text.unwrap_or("no connection is open; they are being opened again");
+        Error::with_text(ErrorKind::Unreachable, text)
     }
 }
 

@@ -4,6 +4,7 @@
 //! each connection; the platform runs them where it likes. Nothing here spawns.
 
 mod attempts;
+mod barred;
 mod batch;
 mod cell;
 mod connection_task;

@@ -157,6 +157,9 @@ impl Session {
     /// request finds its replica. The same goes for reads and writes of strongly consistent tables,
     /// and of those that the session does not know yet: nodes that speak the second tablets extension
     /// answer such statements with an error after they have applied them, unless they come prepared.
+    ///
+    /// A USE statement concerns the one connection that it comes to, so the next request may find its
+    /// keyspace or not: name keyspaces, or set [`Config::keyspace`](crate::config::Config::keyspace).
     pub async fn query(
         &self,
         statement: impl Into<Statement<'_>>,

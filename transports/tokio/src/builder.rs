@@ -54,7 +54,8 @@ impl Builder {
         self
     }
 
-    /// Prefers the nodes of a data centre.
+    /// Keeps to the nodes of a data centre; others are contacted only where
+    /// [`dc_failover`](messina_core::routing::Policy::dc_failover) allows it.
     #[must_use]
     pub fn datacenter(mut self, name: impl Into<Box<str>>) -> Self {
         self.config.policy.preferred_dc = Some(name.into());

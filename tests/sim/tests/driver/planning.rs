@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use messina_core::config::Config;
 use messina_core::drive::{Prepared, Session, Statement, StatementTarget};
 use messina_core::error::{ErrorKind, TargetProblem};
 use messina_core::routing::{CustomPolicy, Leadership, Plan, PlanContext, Reason};
@@ -486,4 +487,25 @@ fn a_session_is_ready_when_its_own_data_centre_answers() {
             },
         );
     }
+}
+
+/// A data centre that no node is in is a slip of the pen, and what fails by it says so.
+#[test]
+fn a_data_centre_without_nodes_is_named() {
+    let mut options = Options::uniform(2, 1);
+    options.seed = 1;
+    for node in &mut options.nodes {
+        node.datacenter = "east".to_owned();
+    }
+    let is_near = |config: &mut Config| config.policy.preferred_dc = Some("wset".into());
+    run_on(options, is_near, |scene| async move {
+        scene.session.ready().await.unwrap();
+        let asked = scene.session.query("SELECT key FROM system.local", ());
+        let error = asked.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        let text = error.to_string();
+        for expected in ["\"wset\"", "\"east\"", "dc_failover"] {
+            assert!(text.contains(expected), "{text}");
+        }
+    });
 }
