@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::Poll;
+use core::time::Duration;
 
 use super::cell::Cell;
 use super::exchange::{Exchange, Exchanged};
@@ -51,7 +52,7 @@ impl Outgoing<'_> {
     }
 
     /// Prepares on one node, then on all others at once; their failures do not matter, since a
-    /// node that lacks the statement asks for it.
+    /// node that lacks the statement asks for it. So nobody waits for a late one for long.
     pub(super) async fn prepare_anew(
         &self,
         text: &str,
@@ -63,6 +64,8 @@ impl Outgoing<'_> {
             Ok(())
         })?;
         let prepared = prepared.ok_or_else(|| Error::bug("a prepared statement got lost"))?;
+        let now = self.hub.clock().now();
+        let until = self.deadline.min(now.saturating_add(OTHERS_MAX));
         let mut others: Vec<_> = self
             .hub
             .pools()
@@ -71,7 +74,7 @@ impl Outgoing<'_> {
             .filter(|(node, _)| *node != ran.target.node)
             .map(|(_, cell)| {
                 let body = Body::new(self);
-                Exchange::new(cell, self.head(), self.deadline, true, body)
+                Exchange::new(cell, self.head(), until, true, body)
             })
             .gather();
         poll_fn(|cx| {
@@ -105,6 +108,9 @@ impl Outgoing<'_> {
         }
     }
 }
+
+/// The longest that a statement is waited for which one node has prepared already.
+const OTHERS_MAX: Duration = Duration::from_secs(1);
 
 /// Reads a PREPARED answer.
 fn with_prepared(

@@ -171,3 +171,29 @@ fn texts_for_other_tables_are_not_prepared() {
         assert_eq!(scene.prepares(), before + 6);
     });
 }
+
+/// A node that answers late holds nobody up who only wants to have prepared, or to run a text once:
+/// it gets the statement all the same, or asks for it.
+#[test]
+fn a_late_node_does_not_hold_up_what_is_prepared_elsewhere() {
+    run_on(options(1), quorum, |scene| async move {
+        scene.create(&[KEYSPACE, TABLE]).await;
+        scene.pause(5_000_000).await;
+        let late = |micros| {
+            let world = &scene.world;
+            world.with_cluster(|cluster| cluster.set_delay(2, micros).unwrap());
+        };
+        late(8_000_000);
+        let mut soon = 0;
+        for n in 0..12 {
+            let began = scene.world.now();
+            let text = format!("SELECT v FROM strong.t WHERE pk = {n}");
+            scene.session.prepare(&*text).await.unwrap();
+            let took = scene.world.now() - began;
+            assert!(!(1_500_000..8_000_000).contains(&took), "{took} us");
+            soon += u32::from(took < 1_500_000);
+        }
+        assert!(soon >= 4, "{soon} of 12 began elsewhere");
+        late(0);
+    });
+}
