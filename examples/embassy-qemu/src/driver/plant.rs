@@ -147,28 +147,23 @@ pub(super) enum Step {
 
 impl Readings {
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
-        Self::prepare_with(session, &[]).await
+        Self::prepare_all(session, &[INSERT, SELECT]).await
     }
 
-    /// The same with others, which the session holds. In one loop, so that the wait for an answer stands
-    /// once in the image.
-    pub(super) async fn prepare_with(session: &Session, others: &[&str]) -> Result<Self, Error> {
-        let mut kept = [None, None];
-        for (place, text) in [INSERT, SELECT].iter().chain(others).enumerate() {
-            let statement = session.prepare(text).await?;
-            if let Some(kept) = kept.get_mut(place) {
-                *kept = Some(statement);
-            }
-        }
-        let [Some(insert), Some(select)] = kept else {
-            return Err(Error::bug("a statement that was not prepared"));
-        };
+    /// The same for a list that ends with these two; the session holds the others. In one loop, so that
+    /// the wait for an answer stands once in the image.
+    pub(super) async fn prepare_all(session: &Session, texts: &[&str]) -> Result<Self, Error> {
         // Each may be repeated after an error: the same values are written, and reads change nothing.
         let idempotent = StatementOptions::new().idempotent();
-        Ok(Self {
-            insert: insert.with(idempotent),
-            select: select.with(idempotent),
-        })
+        let (mut insert, mut select) = (None, None);
+        for text in texts {
+            let statement = session.prepare(text).await?;
+            insert = select.replace(statement.with(idempotent));
+        }
+        match (insert, select) {
+            (Some(insert), Some(select)) => Ok(Self { insert, select }),
+            _ => Err(Error::bug("a list of one statement")),
+        }
     }
 
     pub(super) async fn write(&self, session: &Session, number: u32) -> Result<(), Error> {
@@ -217,9 +212,10 @@ impl Readings {
     }
 }
 
-const INSERT: &str = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
+pub(super) const INSERT: &str = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
 
-const SELECT: &str = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+pub(super) const SELECT: &str =
+    "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
 
 /// Sensors of the plant: the partitions.
 const SENSORS: u32 = 200;

@@ -4,7 +4,7 @@
 use messina_core::compact::Session;
 use messina_core::drive::Transport;
 
-use super::plant::{Readings, Step, make_table};
+use super::plant::{INSERT, Readings, SELECT, Step, make_table};
 use super::{Failure, Plant};
 use crate::board::executor::busy_ticks;
 use crate::board::heap;
@@ -31,7 +31,7 @@ pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
 async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure> {
     let count = parameters.count;
     make_table(session, parameters.nodes).await?;
-    let readings = Readings::prepare_with(session, &OTHERS).await?;
+    let readings = Readings::prepare_all(session, &TEXTS).await?;
     for part in PARTS {
         let calls = heap::usage().calls;
         let count = if part.name == WARM_UP {
@@ -73,12 +73,14 @@ const PARTS: [Part; 3] = [
     },
 ];
 
-/// What else a plant would ask, so that eight statements are held.
-const OTHERS: [&str; 6] = [
+/// What a plant would ask, so that eight statements are held.
+const TEXTS: [&str; 8] = [
     "SELECT at, celsius FROM plant.readings WHERE sensor = ? ORDER BY at DESC LIMIT 1",
     "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ?",
     "SELECT at, celsius FROM plant.readings WHERE sensor = ? AND at >= ? AND at < ?",
     "DELETE FROM plant.readings WHERE sensor = ? AND at = ?",
     "DELETE FROM plant.readings WHERE sensor = ?",
     "UPDATE plant.readings SET celsius = ? WHERE sensor = ? AND at = ?",
+    INSERT,
+    SELECT,
 ];
