@@ -21,37 +21,36 @@ impl Machine {
 
     /// Whether to go on with the link's next statement, since this one was none to be given.
     fn give_next(&mut self, at: usize) -> bool {
-        let (before, from) = self.links.split_at_mut_checked(at).unwrap_or_default();
-        let Some((link, after)) = from.split_first_mut() else {
+        let Some(link) = self.links.get(at) else {
             return false;
         };
-        let is_same = |member: Option<u16>| member.is_some() && member == link.member;
-        let has_other = before
-            .iter()
-            .any(|other| other.serves() && is_same(other.member));
-        if link.member.is_none()
-            || has_other
-            || !link.serves()
+        let (member, number) = (link.member, link.given);
+        if member.is_none()
+            || number >= self.statements.end()
             || link.giving.is_some()
-            || link.given >= self.statements.end()
+            || !link.serves()
         {
             return false;
         }
-        let number = link.given;
-        let Some(statement) = self.statements.get(number) else {
+        let statement = self.statements.get(number);
+        let origin = statement.and_then(|statement| statement.prepared_on);
+        let mut is_known = origin.is_none();
+        for (place, other) in self.links.iter().enumerate() {
+            if other.member == member {
+                // The first link of a member is given what there is.
+                if place < at && other.serves() {
+                    return false;
+                }
+                is_known |= origin == Some(other.number);
+            }
+        }
+        let Some(link) = self.links.get_mut(at) else {
+            return false;
+        };
+        let Some(statement) = statement.filter(|_| !is_known) else {
             link.given = number.saturating_add(1);
             return true;
         };
-        let origin = statement.prepared_on;
-        let is_known = origin.is_none_or(|origin| {
-            let mut others = before.iter().chain(after.iter());
-            origin == link.number
-                || others.any(|other| other.number == origin && is_same(other.member))
-        });
-        if is_known {
-            link.given = number.saturating_add(1);
-            return true;
-        }
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         let head = RequestHead::new(Opcode::Prepare);
         let (version, mut body) = (self.config.protocol, BytesMut::new());

@@ -14,6 +14,7 @@ use crate::error::LinkError;
 use crate::wire::FrameHeader;
 
 impl Machine {
+    #[inline(never)]
     pub(super) fn link(&mut self, number: u32) -> Option<&mut Link> {
         let mut links = self.links.iter_mut();
         links

@@ -180,7 +180,7 @@ fn named<'a>(supported: &Supported<'a>, key: &str, name: &str) -> Option<&'a str
 
 /// All values valid: sharding. None there: none. Anything else: invalid as a whole.
 fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
-    let keys = [
+    static KEYS: [&str; 5] = [
         key::SHARD,
         key::NR_SHARDS,
         key::PARTITIONER,
@@ -190,7 +190,7 @@ fn parse_sharding(supported: &Supported<'_>) -> (Option<Sharding>, bool) {
     let mut is_there = false;
     // None of them is valid when empty.
     let mut values = [""; 5];
-    for (value, name) in values.iter_mut().zip(keys) {
+    for (value, name) in values.iter_mut().zip(KEYS) {
         if let Some(first) = supported.first(name) {
             (*value, is_there) = (first, true);
         }

@@ -28,8 +28,8 @@ impl Plane {
             Subject::Peers => self.take_peers(body),
             Subject::Keyspace => {
                 let mut kind = KeyspaceKind::Vnodes;
-                let names = ["initial_tablets", "consistency"];
-                rows::read(body, &names, &mut |cells| {
+                let names = &["initial_tablets", "consistency"];
+                rows::read(body, names, &mut |cells| {
                     let &[tablets, consistency, ..] = cells;
                     kind = match (tablets, rows::text(consistency)) {
                         (None, _) => KeyspaceKind::Vnodes,
@@ -118,7 +118,7 @@ impl Plane {
     }
 
     fn take_local(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = [
+        let names = &[
             "host_id",
             "data_center",
             "rack",
@@ -128,7 +128,7 @@ impl Plane {
             "partitioner",
         ];
         let mut is_there = false;
-        rows::read(body, &names, &mut |cells| {
+        rows::read(body, names, &mut |cells| {
             let class = rows::text(cells[6]).unwrap_or_default();
             self.reading.is_foreign = !class.is_empty() && !class.ends_with("Murmur3Partitioner");
             if let Some(row) = self.member_row(cells) {
@@ -144,7 +144,7 @@ impl Plane {
     }
 
     fn take_peers(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = [
+        let names = &[
             "host_id",
             "data_center",
             "rack",
@@ -152,7 +152,7 @@ impl Plane {
             "peer",
             "tokens",
         ];
-        let paging = rows::read(body, &names, &mut |cells| {
+        let paging = rows::read(body, names, &mut |cells| {
             // Nodes that are joining have no more than a host id, and take no requests.
             let Some(row) = self.member_row(cells) else {
                 return;

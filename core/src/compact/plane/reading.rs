@@ -115,6 +115,7 @@ impl Plane {
     }
 
     /// The nodes are to be read again.
+    #[inline(never)]
     pub fn read_again(&mut self) {
         match self.reading.nodes {
             Nodes::Read => self.reading.nodes = Nodes::LocalDue,
