@@ -37,8 +37,7 @@ use crate::words::put;
 /// `seed` drives every choice: the same seed on the same transport means the same run. It must not
 /// be the same in all devices.
 pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session, Runner<T>) {
-    let clock: alloc::boxed::Box<dyn Clock> = alloc::boxed::Box::new(transport.clock());
-    let clock: Local<dyn Clock> = Local::from(clock);
+    let clock: Local<dyn Clock> = Local::new(transport.clock());
     let limits = config.limits;
     let close = config.timeouts.close;
     let mut machine = Machine::new(config, seed);
