@@ -4,7 +4,8 @@
 // package and fetches the hosts.
 //
 // Relay, pipe and echoing node are those of the relay's own bench. For each size the ratio of the medians of each pair
-// of turns is taken, of which the median is told; bars: 1.2 at 64 B and 4 KB, and no median of the relay above 5 ms.
+// of turns is taken, of which the median is told; bars: 1.2 at 64 B and 4 KB, 1.5 for `cql.mux.v1`, whose frames the client
+// makes and takes apart in JavaScript, and no median of the relay above 5 ms.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +27,8 @@ const { values: options } = parseArgs({
 });
 
 const SIZES = [64, 1000, 1024, 1025, 4096, 16_384, 32_768, 65_536];
-const RATIO_MAX = /** @type {Record<number, number>} */ ({ 64: 1.2, 4096: 1.2 });
+const JUDGED = [64, 4096];
+const RATIO_MAX = /** @type {Record<string, number>} */ ({ "cql": 1.2, "cql.mux.v1": 1.5 });
 const MILLISECONDS_MAX = 5;
 
 /** The relay's bench without its client. It ends with its standard input. */
@@ -59,7 +61,6 @@ const servers = await serve();
 const page = await servePage();
 /** @type {string[]} */
 const missed = [];
-const PROTOCOLS = ["cql", "cql.mux.v1"];
 /** @typedef {{ host: string, version: string, protocol: string, ratios: Record<number, number>, longest: number }} Row */
 /** @type {Row[]} */
 const rows = [];
@@ -68,7 +69,7 @@ try {
   for (const { name, version, clockStep, run } of HOSTS) {
     if (options.host && !options.host.some((part) => name.toLowerCase().includes(part.toLowerCase()))) continue;
     const told = await version();
-    const own = PROTOCOLS.map((protocol) => /** @type {Row} */ ({ host: name, version: told, protocol, ratios: {}, longest: 0 }));
+    const own = Object.keys(RATIO_MAX).map((protocol) => /** @type {Row} */ ({ host: name, version: told, protocol, ratios: {}, longest: 0 }));
     rows.push(...own);
     let measured = 0;
     const wanted = { ways, sizes: SIZES, turns: Number(options.turns), count: Number(options.count), clockStep };
@@ -82,7 +83,7 @@ try {
         line += `, ${row.protocol} ${median(relay).toFixed(3)} ms, ratio ${ratio.toFixed(2)}`;
         row.ratios[size] = ratio;
         row.longest = Math.max(row.longest, median(relay));
-        if (ratio > (RATIO_MAX[size] ?? Infinity) || median(relay) > MILLISECONDS_MAX) missed.push(`${name} by ${row.protocol} at ${size} bytes`);
+        if ((JUDGED.includes(size) && ratio > (RATIO_MAX[row.protocol] ?? 0)) || median(relay) > MILLISECONDS_MAX) missed.push(`${name} by ${row.protocol} at ${size} bytes`);
       }
       console.log(line);
     });
@@ -92,11 +93,10 @@ try {
   page.stop();
   servers.stop();
 }
-const judged = Object.keys(RATIO_MAX).map(Number);
-console.log(`\n| host | version | protocol | ${judged.map((size) => `ratio at ${size} bytes`).join(" | ")} | longest median, ms |`);
-console.log(`|---|---|---|${"---:|".repeat(judged.length + 1)}`);
+console.log(`\n| host | version | protocol | ${JUDGED.map((size) => `ratio at ${size} bytes`).join(" | ")} | longest median, ms |`);
+console.log(`|---|---|---|${"---:|".repeat(JUDGED.length + 1)}`);
 for (const { host, version, protocol, ratios, longest } of rows) {
-  console.log(`| ${[host, version, protocol, ...judged.map((size) => ratios[size]?.toFixed(2)), longest.toFixed(2)].join(" | ")} |`);
+  console.log(`| ${[host, version, protocol, ...JUDGED.map((size) => ratios[size]?.toFixed(2)), longest.toFixed(2)].join(" | ")} |`);
 }
 if (missed.length > 0) {
   console.log(`missed: ${missed.join(", ")}`);
