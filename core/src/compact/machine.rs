@@ -419,19 +419,13 @@ fn handshake(config: &Config, assumed: Option<Offer>) -> Local<HandshakeConfig> 
     };
     handshake.early = config.early_requests;
     handshake.assumed = assumed;
-    let options = [
-        (key::DRIVER_NAME, Some("messina")),
-        (key::DRIVER_VERSION, Some(env!("CARGO_PKG_VERSION"))),
-        (key::APPLICATION_NAME, config.application_name.as_deref()),
-        (
-            key::APPLICATION_VERSION,
-            config.application_version.as_deref(),
-        ),
-    ];
-    for (name, value) in options {
-        if let Some(value) = value {
-            handshake.add_startup_option(name, value);
-        }
+    handshake.add_startup_option(key::DRIVER_NAME, "messina");
+    handshake.add_startup_option(key::DRIVER_VERSION, env!("CARGO_PKG_VERSION"));
+    if let Some(name) = &config.application_name {
+        handshake.add_startup_option(key::APPLICATION_NAME, name);
+    }
+    if let Some(version) = &config.application_version {
+        handshake.add_startup_option(key::APPLICATION_VERSION, version);
     }
     Local::new(handshake)
 }
