@@ -95,6 +95,8 @@ struct LinkState {
     to_node_at: u64,
     to_client_at: u64,
     end: Option<Result<(), LinkError>>,
+    /// A reset has taken bytes: nothing that was sent later arrives, in either direction.
+    is_broken: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -158,9 +160,16 @@ impl World {
         };
     }
 
-    /// Sets what goes wrong from now on.
+    /// Sets what goes wrong from now on. Where all requests are answered then, that holds also for one
+    /// that was to come next.
     pub fn set_faults(&self, faults: Faults) {
-        self.lock().faults = faults;
+        let mut inner = self.lock();
+        inner.faults = faults;
+        if faults.no_answer == 0 {
+            for node in 0..inner.cluster.node_count() {
+                let _ = inner.cluster.drop_next(node, 0);
+            }
+        }
     }
 
     /// How often each fault struck so far.
@@ -359,7 +368,6 @@ impl Inner {
         }
     }
 
-    /// Opens a link, or says why not.
     /// Opens a link through a proxy.
     pub(super) fn open_by_name(
         &mut self,
@@ -377,6 +385,7 @@ impl Inner {
         Ok(opened)
     }
 
+    /// Opens a link, or says why not.
     pub(super) fn open(
         &mut self,
         to: SocketAddr,
@@ -412,6 +421,7 @@ impl Inner {
             to_node_at: now,
             to_client_at: now,
             end: None,
+            is_broken: false,
             reader: None,
             writer: None,
         };
@@ -433,10 +443,16 @@ impl Inner {
 
     /// Whether a fault takes the chunk that is to be sent.
     fn strikes(&mut self, id: u64, now: u64) -> bool {
+        if self.links.get(&id).is_some_and(|link| link.is_broken) {
+            return true;
+        }
         if self.dice.hits(self.faults.reset) {
             self.counts.resets += 1;
             let at = now + self.delay();
             self.plan(at, Happening::Reset(id));
+            if let Some(link) = self.links.get_mut(&id) {
+                link.is_broken = true;
+            }
             return true;
         }
         if self.dice.hits(self.faults.stall) {
@@ -523,5 +539,39 @@ impl Dice {
     /// Whether a chance in thousandths comes true. Draws nothing for a chance of 0.
     pub(crate) fn hits(&mut self, thousandths: u32) -> bool {
         thousandths > 0 && self.below(1000) < u64::from(thousandths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_arrives_behind_bytes_that_a_reset_took() {
+        let world = World::new(Options::uniform(1, 1), Faults::NONE);
+        let mut inner = world.lock();
+        let options = inner.cluster.options();
+        let to = SocketAddr::new(options.address(0), options.port);
+        let id = inner.open(to, 0, 0).unwrap();
+        let arriving = |inner: &Inner| {
+            let happenings = inner.happenings.values();
+            let bytes = happenings.filter_map(|happening| match happening {
+                Happening::ToNode(_, bytes) => Some(bytes.len()),
+                _ => None,
+            });
+            bytes.sum::<usize>()
+        };
+        assert_eq!(inner.write(id, b"abc", 0), Ok(3));
+        inner.faults.reset = 1000;
+        assert_eq!(inner.write(id, b"de", 0), Ok(2));
+        inner.faults.reset = 0;
+        assert_eq!(inner.write(id, b"fghi", 0), Ok(4));
+        inner.send_to_client(id, b"jk".to_vec(), 0);
+        assert_eq!(arriving(&inner), 3);
+        drop(inner);
+        while world.step(1_000_000) {}
+        let reset = LinkErrorKind::Reset;
+        let read = world.lock().read(id, 9).map_err(LinkError::kind);
+        assert_eq!(read, Err(reset));
     }
 }
