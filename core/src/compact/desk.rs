@@ -82,11 +82,11 @@ pub(super) struct Held {
 }
 
 impl Desk {
-    pub(super) fn new(beginning: u32, steering: SteeringKind, security: Security) -> Self {
+    pub(super) fn new(steering: SteeringKind, security: Security) -> Self {
         Self {
             seats: Slab::new(),
             tickets: Vec::new(),
-            beginning,
+            beginning: NONE,
             begun: None,
             watchers: Vec::new(),
             orders: Vec::new(),

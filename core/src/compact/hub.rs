@@ -14,6 +14,7 @@ use super::desk::{Desk, Held, Outcome, Seat, Stage};
 use super::ending::session_closed;
 use super::flow::Next;
 use super::machine::{Machine, NONE};
+use crate::config::Config;
 use crate::drive::Clock;
 use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::sync::{Local, Mutex, assert_unlocked};
@@ -48,19 +49,21 @@ pub(super) struct State {
 }
 
 impl Hub {
+    // Where it is called, so that the machine is made in its place: a second one on the stack would be
+    // more than all the rest.
+    #[inline(always)]
     pub(super) fn new(
         clock: Local<dyn Clock>,
-        machine: Machine,
-        beginning: u32,
+        config: Config,
+        seed: u64,
         steering: SteeringKind,
         security: Security,
     ) -> Self {
-        let desk = Desk::new(beginning, steering, security);
         Self {
             clock,
             state: Mutex::new(State {
-                machine,
-                desk,
+                machine: Machine::new(config, seed),
+                desk: Desk::new(steering, security),
                 runner: None,
                 is_stirred: true,
                 is_near: false,

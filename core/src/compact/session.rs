@@ -15,7 +15,6 @@ use super::binding::{ToCells, bind};
 use super::desk::{Held, Outcome};
 use super::ending::session_closed;
 use super::hub::{Hub, stale};
-use super::machine::Machine;
 use super::options::Options;
 use super::reply::Reply;
 use super::request::RequestOptions;
@@ -28,6 +27,7 @@ use crate::drive::{Clock, Transport};
 use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::exec::paging::PagingState;
 use crate::sync::Local;
+use crate::target::{Security, SteeringKind};
 use crate::wire::Values;
 use crate::words::put;
 
@@ -37,14 +37,15 @@ use crate::words::put;
 /// `seed` drives every choice: the same seed on the same transport means the same run. It must not
 /// be the same in all devices.
 pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session, Runner<T>) {
+    let (limits, close) = (config.limits, config.timeouts.close);
     let clock: Local<dyn Clock> = Local::new(transport.clock());
-    let limits = config.limits;
-    let close = config.timeouts.close;
-    let mut machine = Machine::new(config, seed);
-    machine.set_time(clock.now(), clock.wall_clock());
-    let beginning = machine.start();
-    let (steering, security) = (transport.steering(), transport.security());
-    let hub = Local::new(Hub::new(clock, machine, beginning, steering, security));
+    let hub = hub(
+        config,
+        clock,
+        seed,
+        transport.steering(),
+        transport.security(),
+    );
     let runner = Runner::new(transport, Local::clone(&hub), limits.read_chunk, close);
     let handle = Handle {
         hub,
@@ -54,6 +55,24 @@ pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session,
         handle: Local::new(handle),
     };
     (session, runner)
+}
+
+/// One function for all transports, whose stack has room for one hub and no second one.
+#[inline(never)]
+fn hub(
+    config: Config,
+    clock: Local<dyn Clock>,
+    seed: u64,
+    steering: SteeringKind,
+    security: Security,
+) -> Local<Hub> {
+    let (now, wall) = (clock.now(), clock.wall_clock());
+    let hub = Local::new(Hub::new(clock, config, seed, steering, security));
+    hub.with(|state| {
+        state.machine.set_time(now, wall);
+        state.desk.beginning = state.machine.start();
+    });
+    hub
 }
 
 /// A handle of a cluster. Cheap to clone; `Send + Sync` with feature `std`. When the last handle is

@@ -25,9 +25,8 @@ impl Wake for Count {
 
 #[test]
 fn a_reader_wakes_the_runner_once_for_room_that_was_wanted() {
-    let machine = Machine::new(Config::mcu(), 1);
     let clock: Local<dyn Clock> = Local::new(Still);
-    let hub = Hub::new(clock, machine, NONE, SteeringKind::None, Security::Plain);
+    let hub = Hub::new(clock, Config::mcu(), 1, SteeringKind::None, Security::Plain);
     let ticket = hub.with(|state| state.desk.seat(3, true));
     let ticket = ticket.expect("no panic").expect("a seat");
     let woken = Arc::new(Count::default());
