@@ -32,6 +32,9 @@ const STORM_MICROS: u64 = 20_000_000;
 /// After the storm every request must succeed within this time.
 const HEAL_MICROS: u64 = 30_000_000;
 
+/// The longest silence of a link that began in the storm is over by then.
+const SILENCE_MICROS: u64 = 3_100_000;
+
 /// Requests of one run: callers times requests of each.
 const CALLERS: u64 = 12;
 const REQUESTS_EACH: u64 = 20;
@@ -370,6 +373,8 @@ async fn heal<C: Client>(
         }
         pause(world, 10_000).await;
     }
+    // The streak was of one row, on few links.
+    pause(world, SILENCE_MICROS).await;
     let rows = tally.rows.borrow().clone();
     for (pk, expected) in rows {
         let found = session.read(select, pk).await.expect("calm");
