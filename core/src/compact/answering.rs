@@ -10,6 +10,7 @@ use super::machine::{Machine, is_full};
 use super::request::Request;
 use super::statement::Statement;
 use super::verdict::{Verdict, was_sent};
+use crate::config::HAS_TOPOLOGY;
 use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, TabletsRouting};
 use crate::error::{Applied, Error, ErrorKind};
@@ -44,7 +45,8 @@ impl Machine {
         let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
         let verdict = request.judge(&outcome, &agreed, from, self.now, &mut |request| {
             let load = |member, shard| load_of(links, member, shard);
-            is_full && plane.has_more(&request.route(), &request.tried, &load)
+            // Said here too, so that planning is no part of sessions that cannot know nodes.
+            HAS_TOPOLOGY && is_full && plane.has_more(&request.route(), &request.tried, &load)
         });
         match verdict {
             Verdict::Finish => {
@@ -141,7 +143,9 @@ impl Machine {
         let is_full = self.is_full();
         let plane = &mut self.plane;
         let mut statement = Statement::new(text, answer, agreed, &mut |keyspace, table| {
-            is_full.then(|| plane.table(keyspace, table)).flatten()
+            (HAS_TOPOLOGY && is_full)
+                .then(|| plane.table(keyspace, table))
+                .flatten()
         })?;
         statement.prepared_on = Some(link);
         let too_many = self.statements.len() >= self.config.limits.prepared_statements;
