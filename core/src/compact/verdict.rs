@@ -84,8 +84,8 @@ impl Request {
                 Verdict::Again
             }
             Decision::NextTarget if has_time && self.failed < ATTEMPTS_MAX => {
-                // There is room: it has fewer attempts.
-                self.tried.extend(member);
+                // More may be lost before anything was sent than are remembered.
+                let _first_ones = member.map(|member| self.tried.push(member));
                 self.target = None;
                 if has_more(self) {
                     return Verdict::Again;
@@ -132,3 +132,39 @@ pub(super) fn was_sent(error: &Error) -> bool {
 
 /// Attempts of one request that may fail.
 const ATTEMPTS_MAX: u8 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conn::extensions::Offer;
+    use crate::error::LinkError;
+    use crate::wire::ProtocolVersion;
+
+    /// Links that are lost before anything was sent cost no attempt, so there may be any number of them.
+    #[test]
+    fn a_request_may_lose_more_links_than_it_remembers() {
+        let agreed = Agreed {
+            version: ProtocolVersion::V4,
+            tablets: crate::conn::extensions::TabletsRouting::Off,
+            metadata_id: false,
+            compression: None,
+            is_authenticated: false,
+            offer: Offer::default(),
+        };
+        let mut request = Request::new();
+        request.deadline = Instant::FAR_FUTURE;
+        let lost = Error::from(LinkError::CLOSED_BY_PEER).with_applied(Applied::No);
+        for member in 0..40 {
+            let from = (u32::from(member), Some(member));
+            let verdict = request.judge(
+                &Err(lost.clone()),
+                &agreed,
+                from,
+                Instant::ZERO,
+                &mut |_| true,
+            );
+            assert!(matches!(verdict, Verdict::Again));
+        }
+        assert_eq!(request.tried.first(), Some(&0));
+    }
+}
