@@ -108,13 +108,6 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
         let len = parts
             .iter()
             .fold(0_usize, |len, part| len.saturating_add(part.len()));
-        let header = |stream: u16, body_len: u32| FrameHeader {
-            version: self.version,
-            flags: request.flags,
-            stream: i16::try_from(stream).unwrap_or(i16::MAX),
-            opcode: request.opcode,
-            body_len,
-        };
         let body_len = match check_request_len(len, self.limits.request_len_max) {
             Ok(len) => len,
             Err(error) => return Err(Refused::Encode(caller, error)),
@@ -124,7 +117,14 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             return Err(Refused::Full(S::default()));
         };
         let before = self.output.len();
-        let header = header(key.stream_id(), body_len).request_bytes();
+        let header = FrameHeader {
+            version: self.version,
+            flags: request.flags,
+            stream: i16::try_from(key.stream_id()).unwrap_or(i16::MAX),
+            opcode: request.opcode,
+            body_len,
+        };
+        let header = header.request_bytes();
         self.output.reserve(len.saturating_add(header.len()));
         self.output.put_slice(&header);
         for part in parts {

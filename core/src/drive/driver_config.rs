@@ -2,9 +2,9 @@
 //!
 //! Told on the connections through which the contact points are tried, of which one becomes the
 //! control connection. When those are gone, and where a session began without them, the next
-//! connection that is opened tells it; all others carry SESSION_ID alone. Nobody's secret is in it: no credentials,
-//! no name or key of TLS, no address, no keyspace. A text longer than [`LEN_MAX`] bytes is not told
-//! at all, since half of an object says nothing. Facts: ScyllaDB's `system.clients`.
+//! connection that is opened tells it; all others carry SESSION_ID alone. Nobody's secret is in it: no
+//! credentials, no name or key of TLS, no address, no keyspace. A text longer than [`LEN_MAX`] bytes is
+//! not told at all, since half of an object says nothing. Facts: ScyllaDB's `system.clients`.
 
 use alloc::string::String;
 use core::fmt::Write;

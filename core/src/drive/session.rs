@@ -91,9 +91,9 @@ impl Session {
     }
 
     /// Prepares a statement on every connected node and returns when the first has answered and
-    /// the others have too, have failed, or are late by a second. Statements are kept: preparing the same text again
-    /// costs nothing, unless values did not fit its markers since, as where a column has become
-    /// one of another type.
+    /// the others have too, have failed, or are late by a second. Statements are kept: preparing the
+    /// same text again costs nothing, unless values did not fit its markers since, as where a column has
+    /// become one of another type.
     pub async fn prepare(&self, statement: impl Into<Statement<'_>>) -> Result<Prepared, Error> {
         let statement = statement.into();
         let options = statement.options().clone();
