@@ -7,7 +7,7 @@
 //!
 //! What it does stands by subject in `submitting` (requests taken and queued), `timing` (deadlines,
 //! orphans, heartbeats) and `ending`; here are frames that come. What belongs beside it: [`framer`]
-//! cuts frames, [`negotiate`] does the handshake, [`extensions`] knows what was agreed. Protocol
+//! cuts frames, `segments` finds them in those of protocol 5, [`negotiate`] does the handshake, [`extensions`] knows what was agreed. Protocol
 //! facts: native protocol v4 sections 2 and 4.
 #![cfg_attr(
     not(test),
@@ -28,6 +28,8 @@ pub mod extensions;
 pub mod framer;
 mod limits;
 pub mod negotiate;
+#[cfg(any(test, feature = "protocol-v5"))]
+pub mod segments;
 mod streams;
 mod submitting;
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! Each algorithm is a feature. Without any of them [`Compression`] has no value, so that what
 //! handles it costs nothing and is not there. Output is bounded before it is allocated: by the
 //! caller's limit, and by what so many bytes can hold at most. Only bodies are compressed, never
-//! headers; protocol 5 compresses segments instead, which is not done here.
+//! headers; protocol 5 compresses segments instead, whose headers tell the lengths: those are blocks
+//! without a length of their own.
 //!
 //! Follows section 5 of the native protocol v4, the LZ4 block format and the Snappy format.
 
@@ -66,6 +67,31 @@ impl Compression {
             Self::Lz4 => lz4::deflate(body),
             #[cfg(feature = "snappy")]
             Self::Snappy => snappy::deflate(body),
+        }
+    }
+}
+
+#[cfg(any(test, feature = "protocol-v5"))]
+impl Compression {
+    /// The payload of a segment as it was before it was compressed, `len` bytes long.
+    pub(crate) fn inflate_block(self, block: &[u8], len: usize) -> Option<BytesMut> {
+        let _ = (block, len);
+        match self {
+            #[cfg(feature = "lz4")]
+            Self::Lz4 => lz4::inflate_block(block, len, u32::MAX).ok(),
+            #[cfg(feature = "snappy")]
+            Self::Snappy => None,
+        }
+    }
+
+    /// Appends the payload of a segment compressed, if it is shorter then. Whether it did.
+    pub(crate) fn deflate_block(self, payload: &[u8], output: &mut BytesMut) -> bool {
+        let _ = (payload, &output);
+        match self {
+            #[cfg(feature = "lz4")]
+            Self::Lz4 => lz4::deflate_block(payload, output),
+            #[cfg(feature = "snappy")]
+            Self::Snappy => false,
         }
     }
 }
@@ -134,11 +160,27 @@ mod lz4 {
             .ok_or(Inflate::Corrupt)?;
         // Lengths are signed; a negative one is too long as well.
         let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
+        inflate_block(block, len, max)
+    }
+
+    pub(super) fn inflate_block(block: &[u8], len: usize, max: u32) -> Result<BytesMut, Inflate> {
         let mut inflated = BytesMut::zeroed(checked_len(len, block, max)?);
         match decompress_into(block, &mut inflated) {
             Ok(written) if written == len => Ok(inflated),
             _ => Err(Inflate::Corrupt),
         }
+    }
+
+    #[cfg(any(test, feature = "protocol-v5"))]
+    pub(super) fn deflate_block(payload: &[u8], output: &mut BytesMut) -> bool {
+        let start = output.len();
+        let most = get_maximum_output_size(payload.len());
+        output.resize(start.saturating_add(most), 0);
+        let place = output.get_mut(start..).unwrap_or_default();
+        let written = compress_into(payload, place).ok();
+        let written = written.filter(|&written| written < payload.len());
+        output.truncate(start.saturating_add(written.unwrap_or(0)));
+        written.is_some()
     }
 
     pub(super) fn deflate(body: &[u8]) -> Option<Vec<u8>> {

@@ -209,6 +209,19 @@ pub(crate) fn check_request_len(len: usize, max: u32) -> Result<u32, EncodeError
     }
 }
 
+/// The length of the frame that begins here, as its header tells; of all that is there if no whole
+/// header is.
+#[cfg(any(test, feature = "protocol-v5"))]
+pub(crate) fn frame_len(bytes: &[u8]) -> usize {
+    match bytes.first_chunk::<HEADER_LEN>() {
+        Some([_, _, _, _, _, len @ ..]) => usize::try_from(u32::from_be_bytes(*len))
+            .unwrap_or(usize::MAX)
+            .saturating_add(HEADER_LEN)
+            .min(bytes.len()),
+        None => bytes.len(),
+    }
+}
+
 /// Sets the stream id of a frame that was written at offset `frame_start`.
 pub fn patch_stream<S: Sink + ?Sized>(sink: &mut S, frame_start: usize, stream: i16) {
     sink.patch(

@@ -2,8 +2,8 @@
 //!
 //! This is the lowest layer. It keeps no state, knows no connection, and allocates nothing when
 //! borrowing from a body is enough; only [`response::ServerError`], which outlives its frame, owns
-//! its text, and a body that was compressed. It is not a codec with buffers: finding frame borders and
-//! protocol 5 segments belong to the layers above.
+//! its text, and a body that was compressed. It is not a codec with buffers: finding frame borders, in
+//! the segments of protocol 5 too, belongs to the layers above.
 //!
 //! Invariants: nothing that arrives can panic, overflow, recurse or loop without bound, or allocate
 //! by a declared length, and every failure is a [`ParseError`] that says what was being read and
@@ -34,6 +34,8 @@ mod primitives;
 mod reader;
 pub mod request;
 pub mod response;
+#[cfg(any(test, feature = "protocol-v5"))]
+pub mod segment;
 mod small_buffer;
 mod values;
 mod writer;
@@ -42,6 +44,8 @@ pub use codes::{Flags, Opcode, ProtocolVersion, UnknownOpcode, UnknownVersion};
 pub use compress::Compression;
 pub(crate) use compress::{Inflate, compress_frame};
 pub use consistency::{Consistency, ConsistencyCode, SerialConsistency};
+#[cfg(any(test, feature = "protocol-v5"))]
+pub(crate) use header::frame_len;
 pub use header::{FrameHeader, HEADER_LEN, HeaderError, HeaderErrorKind, patch_stream, put_frame};
 pub(crate) use header::{check_request_len, finish_frame};
 pub use primitives::{

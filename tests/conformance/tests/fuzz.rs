@@ -20,5 +20,5 @@ macro_rules! targets {
     };
 }
 
-targets! { header response values cell offer framer rows negotiation connection tablets cluster warm_start plane
-tunnel tunnel_pair relay_request relay_target relay_token relay_first_bytes relay_login }
+targets! { header response values cell offer framer segments rows negotiation connection tablets cluster
+warm_start plane tunnel tunnel_pair relay_request relay_target relay_token relay_first_bytes relay_login }

@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::Finding;
 
 /// What core may name, each without default features, and why.
-const CORE_MAY_USE: [(&str, &str); 13] = [
+const CORE_MAY_USE: [(&str, &str); 14] = [
     ("arc-swap", "snapshots with std"),
     ("bytes", "shared buffers"),
+    ("crc32fast", "checksums of protocol 5, optional"),
     ("defmt", "logging on microcontrollers, optional"),
     ("hashbrown", "maps"),
     ("heapless", "fixed sizes"),
@@ -28,7 +29,7 @@ const CORE_MAY_USE: [(&str, &str); 13] = [
 ];
 
 /// Optional by nature: never in a default build.
-const OPTIONAL: [&str; 4] = ["defmt", "lz4_flex", "snap", "tracing"];
+const OPTIONAL: [&str; 5] = ["crc32fast", "defmt", "lz4_flex", "snap", "tracing"];
 
 /// The workspace's metadata, without dependencies of dependencies.
 ///

@@ -18,6 +18,8 @@ mod plane;
 mod relay;
 mod rows;
 mod run;
+#[cfg(feature = "segments")]
+mod segments;
 mod system_tables;
 mod tablets;
 #[cfg(feature = "tunnel")]
@@ -46,6 +48,8 @@ pub const TARGETS: &[Target] = &[
     decoders::CELL,
     offer::OFFER,
     framer::FRAMER,
+    #[cfg(feature = "segments")]
+    segments::SEGMENTS,
     rows::ROWS,
     negotiation::NEGOTIATION,
     connection::CONNECTION,
