@@ -22,7 +22,7 @@ use crate::wire::{Flags, Opcode, Reader};
 impl Machine {
     /// A link has something for a caller of its.
     #[inline(never)]
-    pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut dyn Host) {
+    pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut impl Host) {
         match number {
             KEYSPACE => return self.handle_keyspace(at, host),
             CONTROL if self.is_full() => return self.handle_control(at),
@@ -76,7 +76,7 @@ impl Machine {
         answer: Answer,
         agreed: &Agreed,
         (link, node): (u32, u16),
-        host: &mut dyn Host,
+        host: &mut impl Host,
     ) {
         let Some(Some(mut request)) = self.requests.remove(number) else {
             return;

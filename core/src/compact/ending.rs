@@ -8,7 +8,7 @@ use crate::time::Instant;
 impl Machine {
     /// A request ends with this error; whether it may have been applied all the same is also known
     /// from earlier attempts.
-    pub(super) fn fail(&mut self, number: u32, mut error: Error, host: &mut dyn Host) {
+    pub(super) fn fail(&mut self, number: u32, mut error: Error, host: &mut impl Host) {
         let request = self.requests.remove(number).flatten();
         if let Some(request) = request {
             if request.may_be_applied {
@@ -19,7 +19,7 @@ impl Machine {
         host.done(number, Err(error));
     }
 
-    pub(super) fn fail_refused(&mut self, host: &mut dyn Host) {
+    pub(super) fn fail_refused(&mut self, host: &mut impl Host) {
         for (number, error) in core::mem::take(&mut self.refused) {
             if number != NONE {
                 self.fail(number, error, host);
@@ -27,7 +27,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn fail_queue(&mut self, error: &Error, host: &mut dyn Host) {
+    pub(super) fn fail_queue(&mut self, error: &Error, host: &mut impl Host) {
         while let Some(number) = self.queue.pop_front() {
             self.fail(number, error.clone(), host);
         }
@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// Requests that wait for nothing but the session end well.
-    pub(super) fn finish(&mut self, number: Option<u32>, host: &mut dyn Host) {
+    pub(super) fn finish(&mut self, number: Option<u32>, host: &mut impl Host) {
         if let Some(number) = number {
             self.requests.remove(number);
             host.done(number, Ok(Done::Session));
@@ -43,7 +43,7 @@ impl Machine {
     }
 
     /// The session has ended.
-    pub(super) fn end(&mut self, error: Error, host: &mut dyn Host) {
+    pub(super) fn end(&mut self, error: Error, host: &mut impl Host) {
         for link in &self.links {
             host.abort(link.number);
         }
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     /// Closes the links once nothing is under way.
-    pub(super) fn finish_closing(&mut self, host: &mut dyn Host) {
+    pub(super) fn finish_closing(&mut self, host: &mut impl Host) {
         let (mut is_served, mut is_busy) = (false, self.under_way > 0);
         for link in self.links.iter().filter(|link| link.serves()) {
             is_served = true;

@@ -21,7 +21,7 @@ use crate::words::joined;
 impl Machine {
     /// Hands requests to links while these take some.
     #[inline(never)]
-    pub(super) fn submit(&mut self, host: &mut dyn Host) {
+    pub(super) fn submit(&mut self, host: &mut impl Host) {
         self.expire_queue(host);
         if !self.is_connected() {
             if self.contact.has_failed && !self.queue.is_empty() {
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     /// Gives up requests whose time is over before they were sent.
-    fn expire_queue(&mut self, host: &mut dyn Host) {
+    fn expire_queue(&mut self, host: &mut impl Host) {
         if self.now < self.queue_due {
             return;
         }

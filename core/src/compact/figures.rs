@@ -13,7 +13,7 @@ impl Machine {
     }
 
     /// The number of the node at the other end of a link, which the host is told for each link.
-    pub(super) fn node_of(&mut self, at: usize, host: &mut dyn Host) -> u16 {
+    pub(super) fn node_of(&mut self, at: usize, host: &mut impl Host) -> u16 {
         let Some(link) = self.links.get(at) else {
             return u16::MAX;
         };

@@ -340,7 +340,7 @@ impl Machine {
 
     /// Goes on with everything; tells when to be called again at the latest. Bytes to be written
     /// are taken afterwards. The clock never goes back.
-    pub fn run(&mut self, now: Instant, wall: Option<UnixMicros>, host: &mut dyn Host) -> Instant {
+    pub fn run(&mut self, now: Instant, wall: Option<UnixMicros>, host: &mut impl Host) -> Instant {
         self.set_time(now, wall);
         self.fail_refused(host);
         let given = match HAS_WARM_STARTS {

@@ -92,7 +92,7 @@ impl Pools {
 
 impl Machine {
     /// Opens links that are missing.
-    pub(super) fn fill_pools(&mut self, host: &mut dyn Host) {
+    pub(super) fn fill_pools(&mut self, host: &mut impl Host) {
         self.pools.next_at = Instant::FAR_FUTURE;
         let max = self.config.pool.connections_max;
         let max = max.map_or(usize::MAX, usize::from);
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     /// Opens the next link that a member lacks; whether it lacked one.
-    fn open_missing(&mut self, number: u16, host: &mut dyn Host) -> bool {
+    fn open_missing(&mut self, number: u16, host: &mut impl Host) -> bool {
         let Some(member) = self.plane.member(number) else {
             return false;
         };

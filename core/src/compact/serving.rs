@@ -15,7 +15,7 @@ use crate::wire::response::ErrorCode;
 
 impl Machine {
     /// Opens links that are wanted.
-    pub(super) fn dial(&mut self, host: &mut dyn Host) {
+    pub(super) fn dial(&mut self, host: &mut impl Host) {
         if !self.is_open() {
             return;
         }
@@ -43,7 +43,7 @@ impl Machine {
         steering: Steering,
         deadline: Instant,
         pool: Option<(u16, Option<u16>)>,
-        host: &mut dyn Host,
+        host: &mut impl Host,
     ) {
         let number = self.next_link;
         self.next_link = self.next_link.wrapping_add(1);
@@ -62,7 +62,7 @@ impl Machine {
     }
 
     /// Whether that makes another pass worth it.
-    pub(super) fn advance_links(&mut self, host: &mut dyn Host) -> bool {
+    pub(super) fn advance_links(&mut self, host: &mut impl Host) -> bool {
         let (mut at, mut has_changed) = (0_usize, false);
         let mut told = core::mem::take(&mut self.told);
         while let Some(link) = self.links.get_mut(at) {
@@ -135,7 +135,7 @@ impl Machine {
 
     /// A link takes requests of its own; the other attempts to have a first one are given up.
     /// Tells where it stands now.
-    fn adopt(&mut self, number: u32, host: &mut dyn Host) -> usize {
+    fn adopt(&mut self, number: u32, host: &mut impl Host) -> usize {
         self.links.retain(|other| {
             let is_in_vain = other.is_walk && other.number != number && other.connection.is_none();
             if is_in_vain {
@@ -163,7 +163,7 @@ impl Machine {
     }
 
     /// A link takes requests from now on.
-    pub(super) fn serve(&mut self, host: &mut dyn Host) {
+    pub(super) fn serve(&mut self, host: &mut impl Host) {
         self.served = self.served.saturating_add(1);
         self.contact.succeeded();
         if matches!(self.phase, Phase::Starting) {
@@ -173,7 +173,7 @@ impl Machine {
     }
 
     /// Whoever waits for the beginning has waited long enough, if that is so.
-    pub(super) fn finish_start(&mut self, host: &mut dyn Host) {
+    pub(super) fn finish_start(&mut self, host: &mut impl Host) {
         let is_known = !self.is_full() || self.has_read;
         if is_known && matches!(self.phase, Phase::Ready) {
             let ready = self.ready.take();
@@ -181,7 +181,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut dyn Host) {
+    pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut impl Host) {
         let Some(link) = self.links.get_mut(at) else {
             return;
         };
@@ -207,7 +207,7 @@ impl Machine {
 
     /// A link is of no use any more, and gone.
     #[inline(never)]
-    fn lost(&mut self, link: &Link, error: Error, host: &mut dyn Host) {
+    fn lost(&mut self, link: &Link, error: Error, host: &mut impl Host) {
         self.control.handle_lost(link.number);
         let is_adopted = link.connection.is_some();
         if HAS_EARLY_REQUESTS

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
-use embassy_qemu::{Failure, Plant, RX_BYTES, TX_BYTES, absurd, println};
+use embassy_qemu::{Plant, RX_BYTES, TX_BYTES, absurd};
 use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -33,10 +33,5 @@ async fn application(board: Board) {
 async fn run(board: Board) -> Result<(), &'static str> {
     let pool = POOL.init_with(|| SocketPool::new(board.stack, BUFFERS.take()));
     let plant = Plant::new(board, pool)?;
-    absurd::run(plant).await.map_err(|failure| {
-        if let Failure::Driver(error) = &failure {
-            println!("error {error}");
-        }
-        failure.brief()
-    })
+    absurd::run(plant).await.map_err(|failure| failure.end())
 }

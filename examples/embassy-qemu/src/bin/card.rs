@@ -8,7 +8,7 @@ use core::pin::pin;
 
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
-use embassy_qemu::{Plant, RX_BYTES, TX_BYTES, readings};
+use embassy_qemu::{Failure, Plant, RX_BYTES, TX_BYTES, readings};
 use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -34,9 +34,7 @@ async fn application(board: Board) {
             Mode::Readings => {
                 let pool = POOL.init_with(|| SocketPool::new(board.stack, BUFFERS.take()));
                 let plant = Plant::new(board, pool)?;
-                readings::run(plant)
-                    .await
-                    .map_err(|failure| failure.brief())
+                readings::run(plant, Failure::end_briefly).await
             }
             _ => Err("this image has no such mode"),
         }

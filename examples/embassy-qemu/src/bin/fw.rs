@@ -8,7 +8,7 @@ use core::pin::pin;
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
 use embassy_qemu::{Failure, Plant, RX_BYTES, TX_BYTES};
-use embassy_qemu::{absurd, cable, cost, echo, page, pipeline, println, readings, sensors, soak};
+use embassy_qemu::{absurd, cable, cost, echo, page, pipeline, readings, sensors, soak};
 use messina_embassy::{SocketBuffers, SocketPool};
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -45,7 +45,7 @@ async fn run(board: Board) -> Result<(), &'static str> {
         Mode::Boot | Mode::Echo => Ok(()),
         Mode::Hello => Err(Failure::Found("the image `base` has this mode")),
         Mode::Refused => Err(Failure::Found("the image `tls` has this mode")),
-        Mode::Readings => readings::run(plant).await,
+        Mode::Readings => readings::run(plant, Failure::end).await,
         Mode::Sensors => sensors::run(plant).await,
         Mode::Soak => soak::run(plant).await,
         Mode::Page => page::run(plant).await,
@@ -54,10 +54,5 @@ async fn run(board: Board) -> Result<(), &'static str> {
         Mode::Cable => cable::run(plant).await,
         Mode::Absurd => absurd::run(plant).await,
     };
-    outcome.map_err(|failure| {
-        if let Failure::Driver(error) = &failure {
-            println!("error {error}");
-        }
-        failure.brief()
-    })
+    outcome.map_err(|failure| failure.end())
 }

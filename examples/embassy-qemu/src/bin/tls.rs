@@ -5,8 +5,7 @@
 use core::mem::MaybeUninit;
 use core::pin::pin;
 
-use embassy_futures::select::select;
-use embassy_qemu::board::executor::busy_ticks;
+use embassy_futures::join::join;
 use embassy_qemu::board::semihosting;
 use embassy_qemu::boot::{self, Board};
 use embassy_qemu::parameters::Mode;
@@ -58,33 +57,27 @@ async fn run(board: Board) -> Result<(), &'static str> {
     };
     let work = async {
         match board.parameters.mode {
-            Mode::Readings => readings::run(plant).await,
+            Mode::Readings => readings::run(plant, Failure::end).await,
             Mode::Refused => refused(plant).await,
-            _ => Err(Failure::Found("this image has no such mode")),
+            _ => boot::fail("this image has no such mode"),
         }
     };
-    let outcome = match select(tls.run(&mut keys), work).await {
-        embassy_futures::select::Either::First(()) => Err(Failure::Found("TLS has ended")),
-        embassy_futures::select::Either::Second(outcome) => outcome,
+    let encryption = async {
+        tls.run(&mut keys).await;
+        boot::fail("TLS has ended")
     };
-    println!("busy_ticks {}", busy_ticks());
-    outcome.map_err(|failure| {
-        if let Failure::Driver(error) = &failure {
-            println!("error {error}");
-        }
-        failure.brief()
-    })
+    match join(encryption, work).await {}
 }
 
 /// No session comes about, and the error says why.
-async fn refused(plant: Plant<TlsTransport<'static>>) -> Result<(), Failure> {
-    match plant.run(|_| (), async |_| Ok(())).await {
-        Err(Failure::Driver(error)) => {
-            println!("refused {error}");
-            Ok(())
-        }
-        _ => Err(Failure::Found(
-            "a node that is not to be trusted was trusted",
-        )),
-    }
+async fn refused(plant: Plant<TlsTransport<'static>>) -> ! {
+    plant
+        .run_on(Failure::end, async |session| match session {
+            Ok(_) => Err("a node that is not to be trusted was trusted".into()),
+            Err(error) => {
+                println!("refused {error}");
+                Ok(())
+            }
+        })
+        .await
 }

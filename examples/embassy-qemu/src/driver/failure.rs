@@ -2,6 +2,9 @@
 
 use messina_core::error::Error;
 
+use crate::boot;
+use crate::println;
+
 /// What the driver said, or what was found wrong with what it gave.
 #[derive(Debug)]
 pub enum Failure {
@@ -24,8 +27,21 @@ impl From<&'static str> for Failure {
 }
 
 impl Failure {
-    /// A reason without the driver's text, which costs flash.
-    pub const fn brief(&self) -> &'static str {
+    /// Ends the run with the driver's text.
+    pub fn end(self) -> ! {
+        if let Self::Driver(error) = &self {
+            println!("error {error}");
+        }
+        self.end_briefly()
+    }
+
+    /// The same without that text, which costs flash.
+    pub fn end_briefly(self) -> ! {
+        boot::fail(self.brief())
+    }
+
+    /// A reason without the driver's text.
+    const fn brief(&self) -> &'static str {
         match self {
             Self::Driver(_) => "the driver reported an error",
             Self::Found(found) => found,

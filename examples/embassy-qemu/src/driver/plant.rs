@@ -16,7 +16,7 @@ use messina_core::error::Error;
 use messina_embassy::{EmbassyTransport, Options, Seed, SocketPool};
 
 use super::Failure;
-use crate::boot::Board;
+use crate::boot::{self, Board};
 
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
@@ -98,6 +98,24 @@ impl<T: Transport + Copy> Plant<T> {
                 Err(error) => Err(error.into()),
             };
             outcome.and(session.close(CLOSE_MAX).await.map_err(Failure::from))
+        });
+        runner.beside(work).await
+    }
+
+    /// The same with a session that ends with the run, as that of a product ends when its power goes:
+    /// what an end takes is not in the image.
+    pub async fn run_on(
+        &self,
+        fail: fn(Failure) -> !,
+        work: impl AsyncFnOnce(Result<&Session, Error>) -> Result<(), Failure>,
+    ) -> ! {
+        let (session, mut runner) = self.begin(|_| ());
+        let work = pin!(async {
+            let ready = session.ready().await;
+            match work(ready.map(|()| &session)).await {
+                Ok(()) => boot::succeed(),
+                Err(failure) => fail(failure),
+            }
         });
         runner.beside(work).await
     }

@@ -4,7 +4,7 @@
 use messina_core::compact::Session;
 use messina_core::drive::Transport;
 
-use super::plant::{INSERT, Readings, SELECT, Step, make_table};
+use super::plant::{INSERT, Readings, SELECT, Step};
 use super::{Failure, Plant};
 use crate::board::executor::busy_ticks;
 use crate::board::heap;
@@ -14,23 +14,20 @@ use crate::println;
 /// Rounds before the figures are taken: all tablets are known by then.
 const WARM_UP_MAX: u32 = 200;
 
-/// Runs the scenario.
-pub async fn run<T: Transport + Copy>(plant: Plant<T>) -> Result<(), Failure> {
+/// Runs the scenario on a table that is there.
+pub async fn run<T: Transport + Copy>(plant: Plant<T>, fail: fn(Failure) -> !) -> ! {
     let busy = busy_ticks();
     plant
-        .run(
-            |_| (),
-            async |session| {
-                println!("ready_busy_ticks {}", busy_ticks().wrapping_sub(busy));
-                work(session, plant.board.parameters).await
-            },
-        )
+        .run_on(fail, async |session| {
+            let session = session?;
+            println!("ready_busy_ticks {}", busy_ticks().wrapping_sub(busy));
+            work(session, plant.board.parameters).await
+        })
         .await
 }
 
 async fn work(session: &Session, parameters: &Parameters) -> Result<(), Failure> {
     let count = parameters.count;
-    make_table(session, parameters.nodes).await?;
     let readings = Readings::prepare_all(session, &TEXTS).await?;
     for part in PARTS {
         let calls = heap::usage().calls;

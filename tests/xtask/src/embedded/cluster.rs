@@ -15,6 +15,12 @@ use crate::context::Context;
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 const KEYSPACE: &str = "plant";
 const TABLE: &str = "readings";
+/// Strongly consistent, with a replica on each of three nodes.
+const MAKE_KEYSPACE: &str = "CREATE KEYSPACE plant WITH replication = \
+    {'class': 'NetworkTopologyStrategy', 'replication_factor': 3} \
+    AND tablets = {'initial': 64} AND consistency = 'global';";
+const MAKE_TABLE: &str = "CREATE TABLE plant.readings \
+    (sensor int, at bigint, celsius double, PRIMARY KEY (sensor, at));";
 /// The node that is killed.
 const VICTIM: usize = 2;
 
@@ -22,6 +28,7 @@ const VICTIM: usize = 2;
 #[derive(Debug)]
 pub(super) struct Cluster {
     control: BufReader<TcpStream>,
+    contact: String,
     pub(super) port: u16,
     /// A file with the certificate of the nodes' authority, where they encrypt.
     pub(super) authority: Option<PathBuf>,
@@ -48,17 +55,31 @@ impl Cluster {
         let ready = server.first_line(Duration::from_secs(20))?;
         let not_ready = || Failure::new(format!("the simulated cluster is not ready: {ready}"));
         let told: Value = serde_json::from_str(&ready).map_err(|_| not_ready())?;
-        let port = told["contact"][0].as_str().and_then(port_of);
+        let contact = told["contact"][0].as_str().ok_or_else(not_ready)?;
         let control = told["control"].as_str().ok_or_else(not_ready)?;
         let control = TcpStream::connect(control)?;
         control.set_read_timeout(Some(ANSWER_MAX))?;
         Ok(Self {
             control: BufReader::new(control),
-            port: port.ok_or_else(not_ready)?,
+            port: port_of(contact).ok_or_else(not_ready)?,
+            contact: contact.to_owned(),
             authority: told["ca"].as_str().map(PathBuf::from),
             stats: HashMap::new(),
             _server: server,
         })
+    }
+
+    /// Makes the table of readings, as an operator does before devices write to it.
+    pub(super) fn make_table(&self, context: &Context) -> Outcome {
+        let mut query = context.run(context.target_dir.join("debug/messina")).args([
+            "query",
+            "--contact",
+            &self.contact,
+        ]);
+        if let Some(authority) = &self.authority {
+            query = query.arg("--ca").arg(authority);
+        }
+        query.args([MAKE_KEYSPACE, MAKE_TABLE]).run()
     }
 
     /// Does what the firmware's console asks for.

@@ -21,6 +21,7 @@ const STRANGER: [&str; 5] = ["--tls", "--nodes", "1", "--host", "127.0.0.9"];
 /// Runs both; `plain` is the flash of the same driver without encryption.
 pub(super) fn run(context: &Context, image: &Path, plain: u64, figures: &mut Figures) -> Outcome {
     let cluster = Cluster::start(context, &NODES)?;
+    cluster.make_table(context)?;
     let stranger = Cluster::start(context, &STRANGER)?;
     let printed = run_with(context, image, "readings", &cluster, &cluster)?;
     run_with(context, image, "refused", &cluster, &stranger)?;

@@ -30,6 +30,9 @@ fn on_cluster(
     mut emulation: Emulation<'_>,
 ) -> Outcome<(Printed, Cluster)> {
     let mut cluster = Cluster::start(context, options)?;
+    if emulation.words.iter().any(|word| word == "mode=readings") {
+        cluster.make_table(context)?;
+    }
     emulation.words.push(format!("port={}", cluster.port));
     emulation.words.push(format!("nodes={nodes}"));
     let printed = emulation.run(context, |event| cluster.happen(event))?;
