@@ -23,6 +23,9 @@
 )]
 
 extern crate alloc;
+// The derive macros name this crate as its users do.
+#[cfg(feature = "derive")]
+extern crate self as messina_core;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 

@@ -6,6 +6,8 @@
 //! | without | `RefCell` | `RefCell` | atomics, or load and store where there is no compare-and-swap |
 //! | `cfg(messina_loom)` | loom's | loom's mutex | loom's |
 //!
+//! [`Once`] is std's or core's own; loom has none and takes std's.
+//!
 //! Locks offer only [`Mutex::with`], so a guard can never live across an await. Nothing foreign
 //! may run inside it: no waker, no user object, no link. `with` returns what has to be woken or
 //! dropped; in debug builds [`assert_unlocked`] proves it at every such call.
@@ -95,6 +97,37 @@ impl<T> fmt::Debug for Snapshot<T> {
     }
 }
 
+/// A value that is written once and only read from then on. One that is offered later is dropped.
+pub(crate) struct Once<T>(imp::OnceCell<T>);
+
+impl<T> Once<T> {
+    pub(crate) const fn new() -> Self {
+        Self(imp::OnceCell::new())
+    }
+
+    /// The value, if there is one yet.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
+    /// The value: this one, unless another came first.
+    pub(crate) fn get_or_set(&self, value: T) -> &T {
+        self.0.get_or_init(|| value)
+    }
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Once<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Once")
+    }
+}
+
 /// A wrapping one-byte counter for probe positions.
 #[derive(Default)]
 pub(crate) struct ByteCounter(imp::AtomicU8);
@@ -147,6 +180,7 @@ mod imp {
     use super::Shared;
     pub(super) use std::sync::Mutex as Lock;
     use std::sync::MutexGuard;
+    pub(super) use std::sync::OnceLock as OnceCell;
 
     pub(super) type Cell<T> = arc_swap::ArcSwap<T>;
 
@@ -177,6 +211,7 @@ mod imp {
 mod imp {
     //! A single thread.
     use super::Shared;
+    pub(super) use core::cell::OnceCell;
     use core::cell::{RefCell, RefMut};
 
     pub(super) type Lock<T> = RefCell<T>;
@@ -217,6 +252,7 @@ mod imp {
     use loom::sync::MutexGuard;
     use loom::sync::atomic::Ordering::Relaxed;
     pub(super) use loom::sync::atomic::{AtomicU8, AtomicU32};
+    pub(super) use std::sync::OnceLock as OnceCell;
 
     pub(super) type Cell<T> = Lock<Shared<T>>;
 

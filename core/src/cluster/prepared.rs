@@ -24,15 +24,17 @@ use crate::routing::{TableRef, Token, View};
 use crate::seeded::SeededState;
 use crate::sorted::sort_by;
 use crate::sync::{Gauge, Shared, Snapshot};
-use crate::types::{ColumnSpec, ResultMetadata};
+use crate::types::{BindError, ColumnSpec, EncodeRow, MarkerOrders, ResultMetadata};
 use crate::wire::response::{Prepared as PreparedBody, RowsMetadata};
-use crate::wire::{ParseError, Values};
+use crate::wire::{ParseError, Sink, Values, ValuesBuilder};
 
 /// A statement that a server has prepared.
 pub struct PreparedStatement {
     text: Box<str>,
     id: Bytes,
     markers: ResultMetadata,
+    /// Which value goes to which marker, for rows whose values go by name.
+    orders: MarkerOrders,
     key_indexes: Box<[u16]>,
     kind: StatementKind,
     is_lwt: bool,
@@ -106,6 +108,7 @@ impl PreparedStatement {
             text: text.into(),
             id: Bytes::copy_from_slice(body.id),
             markers: ResultMetadata::parse(body.bound.columns)?,
+            orders: MarkerOrders::default(),
             key_indexes: body.bound.key_indexes.iter().collect(),
             kind,
             is_lwt,
@@ -129,6 +132,21 @@ impl PreparedStatement {
     /// The bind markers.
     pub fn markers(&self) -> &[ColumnSpec] {
         self.markers.columns()
+    }
+
+    /// Appends one value for each marker. What goes by name finds its place once for each row type.
+    pub fn bind<V: EncodeRow, S: Sink>(
+        &self,
+        row: &V,
+        values: &mut ValuesBuilder<S>,
+    ) -> Result<(), BindError> {
+        let markers = self.markers();
+        match V::NAMES {
+            None => row.encode_row(markers, values),
+            Some(names) => self.orders.with(names, markers, |order| {
+                row.encode_ordered(order, markers, values)
+            }),
+        }
     }
 
     /// Positions of the markers that form the partition key, in the key's order; empty if the key

@@ -114,7 +114,7 @@ impl Batch {
         self.check_room()?;
         let start = self.bytes.len();
         let mut builder = ValuesBuilder::new(&mut self.bytes);
-        if let Err(error) = values.encode_row(prepared.markers(), &mut builder) {
+        if let Err(error) = prepared.inner().bind(&values, &mut builder) {
             self.bytes.truncate(start);
             return Err(does_not_fit(prepared, error));
         }

@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
+use core::fmt;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -185,7 +185,8 @@ impl QueryResult {
         self.info
     }
 
-    /// The rows of this page as `R`: a tuple, or `Vec<CqlValue>`. Types are checked once.
+    /// The rows of this page as `R`: a tuple, `Vec<CqlValue>`, or a struct that derives [`DecodeRow`]. Types
+    /// are checked, and where each field of a struct stands is looked up, once.
     ///
     /// Fails if the statement returned no rows at all, or with the first column that does not fit.
     pub fn rows<'a, R: DecodeRow<'a>>(&'a self) -> Result<Rows<'a, R>, Error> {
@@ -193,11 +194,11 @@ impl QueryResult {
             .rows
             .as_ref()
             .ok_or_else(|| Error::new(ErrorKind::ApiMisuse(ApiMisuse::NotRows)))?;
-        R::check_columns(part.columns.columns())?;
+        let columns = part.columns.columns();
         Ok(Rows {
-            columns: part.columns.columns(),
+            layout: R::check_columns(columns)?,
+            columns,
             rows: self.content(part)?.iter(),
-            of: PhantomData,
         })
     }
 
@@ -288,11 +289,30 @@ fn paging_state(bytes: &[u8]) -> PagingState {
 }
 
 /// Rows of one page, decoded one by one. Ends after the first error.
-#[derive(Clone, Debug)]
-pub struct Rows<'a, R> {
+pub struct Rows<'a, R: DecodeRow<'a>> {
+    layout: R::Layout,
     columns: &'a [ColumnSpec],
     rows: RowsIter<'a>,
-    of: PhantomData<fn() -> R>,
+}
+
+impl<'a, R: DecodeRow<'a>> Clone for Rows<'a, R> {
+    fn clone(&self) -> Self {
+        Self {
+            layout: self.layout.clone(),
+            columns: self.columns,
+            rows: self.rows.clone(),
+        }
+    }
+}
+
+impl<'a, R: DecodeRow<'a>> fmt::Debug for Rows<'a, R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Rows")
+            .field("layout", &self.layout)
+            .field("rows_left", &self.rows.rows_left())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a, R: DecodeRow<'a>> Iterator for Rows<'a, R> {
@@ -301,8 +321,9 @@ impl<'a, R: DecodeRow<'a>> Iterator for Rows<'a, R> {
     fn next(&mut self) -> Option<Self::Item> {
         let row = self.rows.next()?;
         Some(
-            row.map_err(Error::from)
-                .and_then(|row| R::decode_row(self.columns, row).map_err(Error::from)),
+            row.map_err(Error::from).and_then(|row| {
+                R::decode_row(&self.layout, self.columns, row).map_err(Error::from)
+            }),
         )
     }
 }

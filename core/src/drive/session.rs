@@ -377,8 +377,9 @@ impl Session {
 
 fn encode(prepared: &Prepared, values: &impl EncodeRow) -> Result<EncodedRow, Error> {
     let mut builder = ValuesBuilder::new(SmallBuffer::new());
-    values
-        .encode_row(prepared.markers(), &mut builder)
+    prepared
+        .inner()
+        .bind(values, &mut builder)
         .map_err(|error| does_not_fit(prepared, error))?;
     Ok(builder.finish())
 }

@@ -8,25 +8,69 @@ use crate::wire::{EncodeError, ParseError};
 
 /// A Rust type that does not fit a CQL type.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TypeMismatch {
     /// The Rust type, or the case of a dynamic value.
     pub rust: &'static str,
     /// The CQL type.
     pub cql: ColumnType,
+    /// Which field of a struct does not fit the user-defined type, and why; `None` where there is more
+    /// to it than a field, or no struct.
+    pub field: Option<Box<FieldMismatch>>,
+}
+
+/// How a field of a struct does not fit a user-defined type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldMismatch {
+    /// The type of this field, as `Struct.field`. Both types are then those of the field.
+    Type(&'static str),
+    /// The user-defined type has no such field.
+    Missing {
+        /// The field of the struct, as `Struct.field`.
+        field: &'static str,
+        /// The name that it goes by.
+        name: &'static str,
+    },
+    /// The struct has no field for this one of the user-defined type.
+    Unknown(Box<str>),
 }
 
 impl TypeMismatch {
+    /// A value of the type `rust` where there is one of the type `cql`.
     #[cold]
     #[inline(never)]
-    pub(super) fn new(rust: &'static str, cql: &ColumnType) -> Self {
-        let cql = cql.clone();
-        Self { rust, cql }
+    #[must_use]
+    pub fn new(rust: &'static str, cql: &ColumnType) -> Self {
+        let (cql, field) = (cql.clone(), None);
+        Self { rust, cql, field }
+    }
+
+    /// The same about one field. The innermost is kept.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn in_field(mut self, field: FieldMismatch) -> Self {
+        self.field.get_or_insert_with(|| Box::new(field));
+        self
     }
 }
 
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} does not fit {}", self.rust, self.cql)
+        let Self { rust, cql, .. } = self;
+        match self.field.as_deref() {
+            None => write!(formatter, "{rust} does not fit {cql}"),
+            Some(FieldMismatch::Type(field)) => {
+                write!(formatter, "field {field}: {rust} does not fit {cql}")
+            }
+            Some(FieldMismatch::Missing { field, name }) => {
+                write!(formatter, "field {field}: {cql} has no field {name}")
+            }
+            Some(FieldMismatch::Unknown(name)) => {
+                write!(formatter, "{rust} has no field for {name} of {cql}")
+            }
+        }
     }
 }
 
@@ -58,6 +102,15 @@ pub enum EncodeValueError {
     UnknownField(Box<str>),
     /// A field that was given more than once.
     FieldTwice(Box<str>),
+    /// A field of a struct does not fit.
+    Field {
+        /// The field, as `Struct.field`.
+        field: &'static str,
+        /// What does not fit.
+        error: Box<Self>,
+    },
+    /// The number of an enumeration's variant, which the type is too narrow for.
+    OutOfRange,
 }
 
 impl fmt::Display for EncodeValueError {
@@ -73,6 +126,8 @@ impl fmt::Display for EncodeValueError {
             }
             Self::UnknownField(name) => write!(formatter, "no field named {name}"),
             Self::FieldTwice(name) => write!(formatter, "field {name} is given twice"),
+            Self::Field { field, error } => write!(formatter, "field {field}: {error}"),
+            Self::OutOfRange => formatter.write_str("out of range"),
         }
     }
 }
@@ -108,8 +163,24 @@ pub enum BindError {
         index: usize,
         /// Name of the marker.
         name: Box<str>,
+        /// The field of a struct that the value is of, as `Struct.field`.
+        field: Option<&'static str>,
         /// What does not fit.
         error: EncodeValueError,
+    },
+    /// A marker that no field of the struct has the name of.
+    NoValue {
+        /// Position of the marker.
+        index: usize,
+        /// Name of the marker.
+        name: Box<str>,
+    },
+    /// A field of the struct that no marker has the name of.
+    NoMarker {
+        /// The field, as `Struct.field`.
+        field: &'static str,
+        /// The name that it goes by.
+        name: &'static str,
     },
 }
 
@@ -119,14 +190,35 @@ impl fmt::Display for BindError {
             Self::Count { expected, got } => {
                 write!(formatter, "{got} values for {expected} markers")
             }
-            Self::Value { index, name, error } => {
-                write!(formatter, "value {index} ({name}): {error}")
+            Self::Value {
+                index,
+                name,
+                field,
+                error,
+            } => {
+                write!(formatter, "value {index} ({name}){}: {error}", Of(*field))
+            }
+            Self::NoValue { index, name } => {
+                write!(formatter, "no field is named as marker {index} ({name})")
+            }
+            Self::NoMarker { field, name } => {
+                write!(formatter, "field {field}: no marker is named {name}")
             }
         }
     }
 }
 
 impl core::error::Error for BindError {}
+
+/// Names the field of a struct behind the name of its column.
+struct Of(Option<&'static str>);
+
+impl fmt::Display for Of {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .map_or(Ok(()), |field| write!(formatter, ", field {field}"))
+    }
+}
 
 /// Why a cell cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +241,15 @@ pub enum DecodeValueError {
     Parse(ParseError),
     /// The number does not fit the wanted type.
     OutOfRange,
+    /// A field of a struct does not fit.
+    Field {
+        /// The field, as `Struct.field`.
+        field: &'static str,
+        /// What does not fit.
+        error: Box<Self>,
+    },
+    /// A text or number that stands for no variant of this enumeration.
+    NoVariant(&'static str),
 }
 
 impl fmt::Display for DecodeValueError {
@@ -162,6 +263,8 @@ impl fmt::Display for DecodeValueError {
             }
             Self::Parse(error) => error.fmt(formatter),
             Self::OutOfRange => formatter.write_str("out of range"),
+            Self::Field { field, error } => write!(formatter, "field {field}: {error}"),
+            Self::NoVariant(rust) => write!(formatter, "no variant of {rust}"),
         }
     }
 }
@@ -197,8 +300,24 @@ pub enum RowError {
         index: usize,
         /// Name of the column.
         name: Box<str>,
+        /// The field of a struct that it was to become, as `Struct.field`.
+        field: Option<&'static str>,
         /// What does not fit.
         error: DecodeValueError,
+    },
+    /// A field of the struct that no column has the name of.
+    NoColumn {
+        /// The field, as `Struct.field`.
+        field: &'static str,
+        /// The name that it goes by.
+        name: &'static str,
+    },
+    /// A column that no field of the struct has the name of, or that has the name of one before it.
+    NoField {
+        /// Position of the column.
+        index: usize,
+        /// Name of the column.
+        name: Box<str>,
     },
 }
 
@@ -208,8 +327,19 @@ impl fmt::Display for RowError {
             Self::Count { expected, got } => {
                 write!(formatter, "{got} columns for a row type of {expected}")
             }
-            Self::Column { index, name, error } => {
-                write!(formatter, "column {index} ({name}): {error}")
+            Self::Column {
+                index,
+                name,
+                field,
+                error,
+            } => {
+                write!(formatter, "column {index} ({name}){}: {error}", Of(*field))
+            }
+            Self::NoColumn { field, name } => {
+                write!(formatter, "field {field}: no column is named {name}")
+            }
+            Self::NoField { index, name } => {
+                write!(formatter, "no field is left for column {index} ({name})")
             }
         }
     }

@@ -33,7 +33,7 @@
 //! <(i32, &str)>::check_columns(&columns)?;
 //! let page = RowsContent::new(2, 1, encoded.values().as_bytes())?;
 //! for row in page {
-//!     assert_eq!(<(i32, &str)>::decode_row(&columns, row?)?, (7, "ann"));
+//!     assert_eq!(<(i32, &str)>::decode_row(&(), &columns, row?)?, (7, "ann"));
 //! }
 //! # Ok(())
 //! # }
@@ -58,7 +58,11 @@ mod dynamic;
 mod encode;
 mod error;
 mod number;
+mod order;
 mod row;
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod structs;
 mod temporal;
 #[cfg(test)]
 mod testing;
@@ -66,11 +70,18 @@ mod value;
 mod vint;
 mod writer;
 
+#[cfg(feature = "derive")]
+pub use messina_derive::{DecodeRow, DecodeValue, EncodeRow, EncodeValue};
+
 pub use column::{ColumnSpec, ColumnType, ResultMetadata, UdtType, VectorType};
 pub use decode::DecodeValue;
 pub use encode::{EncodeValue, MaybeUnset, Unset};
-pub use error::{BindError, DecodeValueError, EncodeValueError, RowError, TypeMismatch};
+pub use error::{
+    BindError, DecodeValueError, EncodeValueError, FieldMismatch, RowError, TypeMismatch,
+};
 pub use number::{Counter, CqlDecimal, CqlVarint, NotRepresentable};
+pub(crate) use order::MarkerOrders;
+pub use order::{FieldName, MarkerOrder, ValueNames};
 pub use row::{DecodeRow, EncodeRow};
 pub use temporal::{CqlDate, CqlDuration, CqlTime, CqlTimestamp};
 pub use value::{CqlValue, MaybeEmpty, UdtValue};

@@ -1,16 +1,25 @@
 //! Whole rows: values for all markers of a statement, and cells of all columns of a result.
+//!
+//! Here are the traits, and rows by position: tuples, slices, vectors. Structs come by the derive
+//! macros; what those share is in `structs`.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::{
     BindError, ColumnSpec, ColumnType, CqlValue, DecodeValue, DecodeValueError, EncodeValue,
-    EncodeValueError, RowError, TypeMismatch, ValueWriter,
+    EncodeValueError, MarkerOrder, RowError, TypeMismatch, ValueNames, ValueWriter,
 };
 use crate::wire::response::{CellsIter, RawRow};
 use crate::wire::{IsUnset, Sink, ValuesBuilder};
 
-/// Values for all markers of a statement, by position.
+/// Values for all markers of a statement: a tuple or a slice, by position, or a struct that derives
+/// it.
 pub trait EncodeRow {
+    /// The names of its values, if they go by name. A session then works out once for a prepared
+    /// statement which value goes to which marker.
+    const NAMES: Option<ValueNames> = None;
+
     /// Appends one value for each marker in `columns`.
     ///
     /// If it fails, the builder may hold some of the values and is of no further use.
@@ -19,18 +28,38 @@ pub trait EncodeRow {
         columns: &[ColumnSpec],
         values: &mut ValuesBuilder<S>,
     ) -> Result<(), BindError>;
+
+    /// The same where the order was worked out before: from [`NAMES`](Self::NAMES) and these columns.
+    fn encode_ordered<S: Sink>(
+        &self,
+        order: &MarkerOrder,
+        columns: &[ColumnSpec],
+        values: &mut ValuesBuilder<S>,
+    ) -> Result<(), BindError> {
+        let _ = order;
+        self.encode_row(columns, values)
+    }
 }
 
-/// A row type that rows of some columns can become.
+/// A row type that rows of some columns can become: a tuple, by position, a
+/// [`Vec<CqlValue>`](CqlValue), or a struct that derives it.
 pub trait DecodeRow<'a>: Sized {
-    /// Whether rows of these columns can become one; to be asked once per result.
-    fn check_columns(columns: &[ColumnSpec]) -> Result<(), RowError>;
+    /// What is found out once for the columns of a result, such as where the column of each field
+    /// stands.
+    type Layout: Clone + fmt::Debug;
 
-    /// Reads a row of these columns.
-    fn decode_row(columns: &[ColumnSpec], row: RawRow<'a>) -> Result<Self, RowError>;
+    /// Whether rows of these columns can become one, and how; to be asked once per result.
+    fn check_columns(columns: &[ColumnSpec]) -> Result<Self::Layout, RowError>;
+
+    /// Reads a row of these columns, which `layout` is of.
+    fn decode_row(
+        layout: &Self::Layout,
+        columns: &[ColumnSpec],
+        row: RawRow<'a>,
+    ) -> Result<Self, RowError>;
 }
 
-fn check_value_count(columns: &[ColumnSpec], got: usize) -> Result<(), BindError> {
+pub(super) fn check_value_count(columns: &[ColumnSpec], got: usize) -> Result<(), BindError> {
     let expected = columns.len();
     if expected == got {
         Ok(())
@@ -63,15 +92,21 @@ fn bind<S: Sink, T: EncodeValue + ?Sized>(
         let written = value.encode(&column.ty, ValueWriter::marker(sink))?;
         Ok(IsUnset(written.is_unset()))
     });
-    written.map_err(|error| bind_error(index, column, error))
+    written.map_err(|error| bind_error(index, column, None, error))
 }
 
 #[cold]
 #[inline(never)]
-fn bind_error(index: usize, column: &ColumnSpec, error: EncodeValueError) -> BindError {
+pub(super) fn bind_error(
+    index: usize,
+    column: &ColumnSpec,
+    field: Option<&'static str>,
+    error: EncodeValueError,
+) -> BindError {
     BindError::Value {
         index,
         name: column.name.clone(),
+        field,
         error,
     }
 }
@@ -83,19 +118,26 @@ fn check_columns(columns: &[ColumnSpec], checks: &[TypeCheck]) -> Result<(), Row
         return Err(RowError::Count { expected, got });
     }
     for (index, (column, check)) in columns.iter().zip(checks).enumerate() {
-        check(&column.ty).map_err(|mismatch| column_error(index, column, mismatch.into()))?;
+        check(&column.ty).map_err(|mismatch| column_error(index, column, None, mismatch.into()))?;
     }
     Ok(())
 }
 
-type TypeCheck = fn(&ColumnType) -> Result<(), TypeMismatch>;
+/// Whether cells of a type can become what a field is.
+pub(super) type TypeCheck = fn(&ColumnType) -> Result<(), TypeMismatch>;
 
 #[cold]
 #[inline(never)]
-fn column_error(index: usize, column: &ColumnSpec, error: DecodeValueError) -> RowError {
+pub(super) fn column_error(
+    index: usize,
+    column: &ColumnSpec,
+    field: Option<&'static str>,
+    error: DecodeValueError,
+) -> RowError {
     RowError::Column {
         index,
         name: column.name.clone(),
+        field,
         error,
     }
 }
@@ -122,7 +164,7 @@ impl<'c, 'a> Cursor<'c, 'a> {
         let Some((index, column, cell)) = self.next_cell() else {
             return Err(self.count_error());
         };
-        T::decode(&column.ty, cell).map_err(|error| column_error(index, column, error))
+        T::decode(&column.ty, cell).map_err(|error| column_error(index, column, None, error))
     }
 
     #[cfg_attr(target_pointer_width = "32", inline(never))]
@@ -186,6 +228,8 @@ impl<T: EncodeValue> EncodeRow for Vec<T> {
 }
 
 impl<T: EncodeRow + ?Sized> EncodeRow for &T {
+    const NAMES: Option<ValueNames> = T::NAMES;
+
     fn encode_row<S: Sink>(
         &self,
         columns: &[ColumnSpec],
@@ -193,15 +237,30 @@ impl<T: EncodeRow + ?Sized> EncodeRow for &T {
     ) -> Result<(), BindError> {
         (**self).encode_row(columns, values)
     }
+
+    fn encode_ordered<S: Sink>(
+        &self,
+        order: &MarkerOrder,
+        columns: &[ColumnSpec],
+        values: &mut ValuesBuilder<S>,
+    ) -> Result<(), BindError> {
+        (**self).encode_ordered(order, columns, values)
+    }
 }
 
 /// A row of any columns.
 impl<'a> DecodeRow<'a> for Vec<CqlValue> {
+    type Layout = ();
+
     fn check_columns(_: &[ColumnSpec]) -> Result<(), RowError> {
         Ok(())
     }
 
-    fn decode_row(columns: &[ColumnSpec], row: RawRow<'a>) -> Result<Self, RowError> {
+    fn decode_row(
+        (): &Self::Layout,
+        columns: &[ColumnSpec],
+        row: RawRow<'a>,
+    ) -> Result<Self, RowError> {
         let mut cursor = Cursor::new(columns, row, columns.len());
         columns.iter().map(|_| cursor.next()).collect()
     }
@@ -233,11 +292,17 @@ macro_rules! tuple_row {
         }
 
         impl<'a, $($field: DecodeValue<'a>),+> DecodeRow<'a> for ($($field,)+) {
+            type Layout = ();
+
             fn check_columns(columns: &[ColumnSpec]) -> Result<(), RowError> {
                 check_columns(columns, &[$($field::type_check),+])
             }
 
-            fn decode_row(columns: &[ColumnSpec], row: RawRow<'a>) -> Result<Self, RowError> {
+            fn decode_row(
+                (): &Self::Layout,
+                columns: &[ColumnSpec],
+                row: RawRow<'a>,
+            ) -> Result<Self, RowError> {
                 let mut cursor = Cursor::new(columns, row, $count);
                 Ok(($(cursor.next::<$field>()?,)+))
             }
@@ -265,27 +330,12 @@ tuple_row!(16: A B C D E F G H I J K L M N O P);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::Shared;
-    use crate::types::testing::bytes;
+    use crate::types::testing::{bytes, columns};
     use crate::types::{ColumnType, MaybeUnset, Unset};
     use crate::wire::SmallBuffer;
     use crate::wire::response::RowsContent;
-    use alloc::boxed::Box;
     use std::string::{String, ToString};
     use std::vec;
-
-    fn columns(types: &[(&str, ColumnType)]) -> Vec<ColumnSpec> {
-        let shared = |name: &str| Shared::<str>::from(Box::from(name));
-        types
-            .iter()
-            .map(|(name, ty)| ColumnSpec {
-                keyspace: shared("k"),
-                table: shared("t"),
-                name: Box::from(*name),
-                ty: ty.clone(),
-            })
-            .collect()
-    }
 
     fn encode(columns: &[ColumnSpec], row: &impl EncodeRow) -> Result<(u16, Vec<u8>), BindError> {
         let mut builder = ValuesBuilder::new(SmallBuffer::<16>::new());
@@ -380,17 +430,20 @@ mod tests {
             bytes("0000000400000007000000016100000004000000080000000000000002000000000001ff");
         let content = RowsContent::new(2, 3, &cells).unwrap();
         let rows: Vec<_> = content.iter().map(Result::unwrap).collect();
-        assert_eq!(<(i32, &str)>::decode_row(&columns, rows[0]), Ok((7, "a")));
         assert_eq!(
-            <(i32, Option<String>)>::decode_row(&columns, rows[1]),
+            <(i32, &str)>::decode_row(&(), &columns, rows[0]),
+            Ok((7, "a"))
+        );
+        assert_eq!(
+            <(i32, Option<String>)>::decode_row(&(), &columns, rows[1]),
             Ok((8, Some(String::new())))
         );
-        let dynamic = Vec::<CqlValue>::decode_row(&columns, rows[0]);
+        let dynamic = Vec::<CqlValue>::decode_row(&(), &columns, rows[0]);
         assert_eq!(
             dynamic,
             Ok(vec![CqlValue::Int(7), CqlValue::Text("a".into())])
         );
-        let error = <(i32, &str)>::decode_row(&columns, rows[2]).unwrap_err();
+        let error = <(i32, &str)>::decode_row(&(), &columns, rows[2]).unwrap_err();
         let length = DecodeValueError::Length {
             expected: 4,
             got: 2,
@@ -400,12 +453,13 @@ mod tests {
             RowError::Column {
                 index: 0,
                 name: "id".into(),
+                field: None,
                 error: length
             }
         );
         // More columns than cells: an error, never a row that is cut.
         let wide = [columns.clone(), columns.clone()].concat();
-        assert!(Vec::<CqlValue>::decode_row(&wide, rows[0]).is_err());
-        assert!(<(i32, &str, i32)>::decode_row(&wide, rows[0]).is_err());
+        assert!(Vec::<CqlValue>::decode_row(&(), &wide, rows[0]).is_err());
+        assert!(<(i32, &str, i32)>::decode_row(&(), &wide, rows[0]).is_err());
     }
 }

@@ -1,8 +1,11 @@
 //! What the tests of this module share: types by class text, bytes by hexadecimal text.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{ColumnType, EncodeValue, EncodeValueError, ValueWriter, class};
+use crate::sync::Shared;
+
+use super::{ColumnSpec, ColumnType, EncodeValue, EncodeValueError, ValueWriter, class};
 
 /// A type by its class text, the shortest way to write nested ones.
 pub(super) fn ty(class: &str) -> ColumnType {
@@ -17,6 +20,20 @@ pub(super) fn bytes(hex: &str) -> Vec<u8> {
     let (pairs, rest) = digits.as_chunks::<2>();
     assert!(rest.is_empty(), "half a byte in {hex}");
     pairs.iter().map(|[high, low]| high << 4 | low).collect()
+}
+
+/// Columns of one table, by name and type.
+pub(super) fn columns(types: &[(&str, ColumnType)]) -> Vec<ColumnSpec> {
+    let shared = |name: &str| Shared::<str>::from(Box::from(name));
+    types
+        .iter()
+        .map(|(name, ty)| ColumnSpec {
+            keyspace: shared("k"),
+            table: shared("t"),
+            name: Box::from(*name),
+            ty: ty.clone(),
+        })
+        .collect()
 }
 
 /// A value as it is bound, its length in front. What fails must leave nothing behind.

@@ -67,7 +67,7 @@ fn walk_rows(rows: &Rows<'_>) -> Result<(), ParseError> {
             row.cells().count(),
             usize::try_from(row.len()).unwrap_or(usize::MAX)
         );
-        let _ = Vec::<CqlValue>::decode_row(metadata.columns(), row);
+        let _ = Vec::<CqlValue>::decode_row(&(), metadata.columns(), row);
         row_count += 1;
     }
     assert_eq!(row_count, rows.content.row_count());

@@ -502,7 +502,7 @@ fn values(is_set_turned: bool) -> Vec<CqlValue> {
     };
     let metadata = ResultMetadata::parse(rows.metadata.columns.unwrap()).unwrap();
     let row = rows.content.iter().next().unwrap().unwrap();
-    let values: Vec<CqlValue> = Vec::decode_row(metadata.columns(), row).unwrap();
+    let values: Vec<CqlValue> = Vec::decode_row(&(), metadata.columns(), row).unwrap();
     let by_name = |marker: &ColumnSpec| {
         let columns = metadata.columns().iter();
         let index = columns

@@ -53,7 +53,7 @@ fn table(rows: &Rows<'_>) -> (Vec<(String, ColumnType)>, Vec<Vec<CqlValue>>) {
     let values = rows
         .content
         .iter()
-        .map(|row| Vec::decode_row(metadata.columns(), row.unwrap()).unwrap())
+        .map(|row| Vec::decode_row(&(), metadata.columns(), row.unwrap()).unwrap())
         .collect();
     let columns = metadata.columns().iter();
     let columns = columns.map(|column| (column.name.to_string(), column.ty.clone()));

@@ -53,7 +53,7 @@ fn event(name: &str, check: impl FnOnce(Event<'_>)) {
 }
 
 fn dynamic(metadata: &ResultMetadata, rows: &Rows<'_>) -> Vec<Vec<CqlValue>> {
-    let decode = |row| Vec::<CqlValue>::decode_row(metadata.columns(), row).unwrap();
+    let decode = |row| Vec::<CqlValue>::decode_row(&(), metadata.columns(), row).unwrap();
     rows.content
         .iter()
         .map(|row| decode(row.unwrap()))
@@ -300,7 +300,7 @@ fn rows_of_client_routes_decode_typed() {
         Route::check_columns(metadata.columns()).unwrap();
         let row = rows.content.iter().next().unwrap().unwrap();
         let (connection, host, address, port, tls_port) =
-            Route::decode_row(metadata.columns(), row).unwrap();
+            Route::decode_row(&(), metadata.columns(), row).unwrap();
         assert_eq!(
             (connection, address, port, tls_port),
             ("conn-a", "10.0.0.9", Some(9142), None)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Finding;
 
 /// What core may name, each without default features, and why.
-const CORE_MAY_USE: [(&str, &str); 14] = [
+const CORE_MAY_USE: [(&str, &str); 15] = [
     ("arc-swap", "snapshots with std"),
     ("bytes", "shared buffers"),
     ("crc32fast", "checksums of protocol 5, optional"),
@@ -20,6 +20,7 @@ const CORE_MAY_USE: [(&str, &str); 14] = [
     ("heapless", "fixed sizes"),
     ("lz4_flex", "compressed frames, optional"),
     ("loom", "models of the hand-overs, under its own cfg"),
+    ("messina-derive", "derive macros, optional"),
     ("portable-atomic", "where there is no compare-and-swap"),
     ("portable-atomic-util", "where there is no compare-and-swap"),
     ("rand_core", "the seed source"),
@@ -29,7 +30,14 @@ const CORE_MAY_USE: [(&str, &str); 14] = [
 ];
 
 /// Optional by nature: never in a default build.
-const OPTIONAL: [&str; 5] = ["crc32fast", "defmt", "lz4_flex", "snap", "tracing"];
+const OPTIONAL: [&str; 6] = [
+    "crc32fast",
+    "defmt",
+    "lz4_flex",
+    "messina-derive",
+    "snap",
+    "tracing",
+];
 
 /// The workspace's metadata, without dependencies of dependencies.
 ///

@@ -84,7 +84,15 @@ fn with<'a>(run: Run<'a>, version: &str) -> Run<'a> {
 /// What would be published contains what it needs.
 pub(crate) fn packaging(context: &Context) -> Outcome {
     context
-        .cargo(["package", "--locked", "--no-verify", "-p", "messina-core"])
+        .cargo([
+            "package",
+            "--locked",
+            "--no-verify",
+            "-p",
+            "messina-derive",
+            "-p",
+            "messina-core",
+        ])
         .run()
 }
 

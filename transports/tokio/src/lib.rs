@@ -29,6 +29,8 @@ pub use link::{TokioLink, link_error};
 pub use messina_core::config::Config;
 pub use messina_core::drive::{Batch, Pager, Prepared, QueryResult, Session, Statement};
 pub use messina_core::error::Error;
+pub use messina_core::types;
+pub use messina_core::types::{DecodeRow, DecodeValue, EncodeRow, EncodeValue};
 #[cfg(feature = "tls")]
 pub use spawn::connect_tls;
 pub use spawn::{connect, connect_through};

@@ -8,7 +8,7 @@ use super::{PreparedStatement, ResultShape};
 use crate::cluster::kind::StatementKind;
 use crate::cluster::warm_start::{flag, items, parse_columns, put_columns};
 use crate::sync::{Gauge, Shared, Snapshot};
-use crate::types::ResultMetadata;
+use crate::types::{MarkerOrders, ResultMetadata};
 use crate::wire::{EncodeError, ParseError, ParseErrorKind, Reader, Sink};
 
 impl PreparedStatement {
@@ -66,6 +66,7 @@ impl PreparedStatement {
             text: text.into(),
             id,
             markers,
+            orders: MarkerOrders::default(),
             key_indexes: key_indexes.into_boxed_slice(),
             kind: StatementKind::of(text),
             is_lwt: marks & LWT != 0,
