@@ -11,7 +11,7 @@ use super::{KeyspaceKind, Plane};
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
 use crate::wire::Reader;
 use crate::wire::response::ErrorCode;
-use crate::words::boxed_bytes;
+use crate::words::{boxed_bytes, place};
 
 impl Plane {
     /// Takes the body of the RESULT that answers a question, without what may stand before its
@@ -28,8 +28,7 @@ impl Plane {
             Subject::Peers => self.take_peers(body),
             Subject::Keyspace => {
                 let mut kind = KeyspaceKind::Vnodes;
-                let names = &["initial_tablets", "consistency"];
-                rows::read(body, names, &mut |cells| {
+                rows::read(body, "initial_tablets consistency", &mut |cells| {
                     let &[tablets, consistency, ..] = cells;
                     kind = match (tablets, rows::text(consistency)) {
                         (None, _) => KeyspaceKind::Vnodes,
@@ -43,7 +42,7 @@ impl Plane {
             #[cfg(any(test, feature = "compact-ring"))]
             Subject::Strategy => {
                 let mut strategy = Strategy::None;
-                rows::read(body, &["replication"], &mut |cells| {
+                rows::read(body, "", &mut |cells| {
                     strategy = self.read_strategy(cells[0].unwrap_or_default());
                 })?;
                 if let Some(keyspace) = self.keyspaces.get_mut(usize::from(question.number)) {
@@ -53,7 +52,7 @@ impl Plane {
             }
             Subject::Table => {
                 let mut id = None;
-                rows::read(body, &["id"], &mut |cells| id = rows::uuid(cells[0]))?;
+                rows::read(body, "", &mut |cells| id = rows::uuid(cells[0]))?;
                 if let Some(table) = self.tables.get_mut(usize::from(question.number)) {
                     // A view has no row there, so it may be another one each time.
                     if id.is_none() || table.id.is_some() && table.id != id {
@@ -118,22 +117,14 @@ impl Plane {
     }
 
     fn take_local(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = &[
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "broadcast_address",
-            "tokens",
-            "partitioner",
-        ];
         let mut is_there = false;
-        rows::read(body, names, &mut |cells| {
-            let class = rows::text(cells[6]).unwrap_or_default();
+        rows::read(body, "", &mut |cells| {
+            let &[.., partitioner, tokens] = cells;
+            let class = rows::text(partitioner).unwrap_or_default();
             self.reading.is_foreign = !class.is_empty() && !class.ends_with("Murmur3Partitioner");
-            if let Some(row) = self.member_row(cells) {
+            if let Some(row) = self.member_row(cells, tokens) {
                 is_there = true;
-                self.reading.local = self.take_row(&row, cells);
+                self.reading.local = self.take_row(&row, tokens);
             }
         })?;
         if !is_there {
@@ -144,23 +135,16 @@ impl Plane {
     }
 
     fn take_peers(&mut self, body: &[u8]) -> Result<Changed, Error> {
-        let names = &[
-            "host_id",
-            "data_center",
-            "rack",
-            "rpc_address",
-            "peer",
-            "tokens",
-        ];
-        let paging = rows::read(body, names, &mut |cells| {
+        let paging = rows::read(body, "", &mut |cells| {
+            let tokens = cells[5];
             // Nodes that are joining have no more than a host id, and take no requests.
-            let Some(row) = self.member_row(cells) else {
+            let Some(row) = self.member_row(cells, tokens) else {
                 return;
             };
             let local = self.reading.local.and_then(|local| self.cluster.get(local));
             let is_local = local.is_some_and(|local| local.host_id() == row.host_id);
             if row.address != Address::NONE && !is_local {
-                self.take_row(&row, cells);
+                self.take_row(&row, tokens);
             }
         })?;
         self.reading.pages_left = self.reading.pages_left.saturating_sub(1);
@@ -183,8 +167,9 @@ impl Plane {
         Ok(Changed::Members)
     }
 
-    fn member_row<'a>(&self, cells: &Cells<'a>) -> Option<Row<'a>> {
-        let &[host_id, dc, rack, rpc, broadcast, tokens, _] = cells;
+    /// The columns that both tables have in front of the others.
+    fn member_row<'a>(&self, cells: &Cells<'a>, tokens: Option<&[u8]>) -> Option<Row<'a>> {
+        let &[host_id, dc, rack, rpc, broadcast, ..] = cells;
         let broadcast = rows::address(broadcast);
         Some(Row {
             host_id: rows::uuid(host_id)?,
@@ -199,13 +184,13 @@ impl Plane {
         })
     }
 
-    fn take_row(&mut self, row: &Row<'_>, cells: &Cells<'_>) -> Option<u16> {
+    fn take_row(&mut self, row: &Row<'_>, tokens: Option<&[u8]>) -> Option<u16> {
         let member = self.put_row(row);
         #[cfg(any(test, feature = "compact-ring"))]
         if let Some(member) = member {
-            self.ring.put(member, cells[5]);
+            self.ring.put(member, tokens);
         }
-        let _ = cells;
+        let _ = tokens;
         member
     }
 
@@ -232,22 +217,21 @@ impl Plane {
     }
 
     fn take_event(&mut self, reader: &mut Reader<'_>) -> Option<Changed> {
-        match text(reader)? {
-            "TOPOLOGY_CHANGE" => self.read_again(),
-            "STATUS_CHANGE" => {
+        match place("TOPOLOGY_CHANGE STATUS_CHANGE SCHEMA_CHANGE", text(reader)?) {
+            Some(0) => self.read_again(),
+            Some(1) => {
                 self.read_again();
                 let is_up = text(reader)? == "UP";
                 let len = usize::from(reader.byte("address of node").ok()?);
                 let address = Address::new(reader.take("address of node", len).ok()?);
                 return Some(self.note_status(address, is_up));
             }
-            "SCHEMA_CHANGE" => {
+            Some(2) => {
                 let is_dropped = text(reader)? == "DROPPED";
                 let (target, keyspace) = (text(reader)?, text(reader)?);
-                let table = match target {
-                    "KEYSPACE" => None,
-                    "TABLE" => Some(text(reader)?),
-                    _ => return None,
+                let table = match place("KEYSPACE TABLE", target)? {
+                    0 => None,
+                    _ => Some(text(reader)?),
                 };
                 self.note_schema_change(keyspace, table, is_dropped);
             }

@@ -1,7 +1,7 @@
-//! Answers of system tables: the cells of the wanted columns, by name.
+//! Answers of system tables: the cells of the wanted columns.
 //!
-//! A column that the server does not have is a null cell, never an error: tables differ between
-//! versions and products.
+//! Where all columns were asked for, one that the server does not have is a null cell, never an error:
+//! tables differ between versions and products.
 
 use super::members::Address;
 use uuid::Uuid;
@@ -9,18 +9,20 @@ use uuid::Uuid;
 use crate::error::{Error, PeerMisbehaved};
 use crate::wire::Reader;
 use crate::wire::response::Rows;
+use crate::words;
 
 /// The most columns that are asked for.
 pub(super) const COLUMNS_MAX: usize = 7;
 
-/// The cells of a row in the order of the wanted names.
+/// The cells of a row, as they were asked for.
 pub(super) type Cells<'a> = [Option<&'a [u8]>; COLUMNS_MAX];
 
 /// Reads the body of a RESULT, what stands before its kind taken off, and calls `take` for each
-/// row; gives the place of the next page.
+/// row; gives the place of the next page. Cells are in the order of the columns, or of these names if
+/// there are any, with a space between them.
 pub(super) fn read<'a>(
     body: &'a [u8],
-    names: &[&str],
+    names: &str,
     take: &mut dyn FnMut(&Cells<'a>),
 ) -> Result<Option<&'a [u8]>, Error> {
     let mut reader = Reader::new(body);
@@ -31,8 +33,11 @@ pub(super) fn read<'a>(
     let columns = rows.metadata.columns.unwrap_or_default();
     for row in rows.content {
         let mut cells = Cells::default();
-        for (column, cell) in columns.iter().zip(row?.cells()) {
-            let place = names.iter().position(|name| *name == column.name);
+        for (place, (column, cell)) in columns.iter().zip(row?.cells()).enumerate() {
+            let place = match names {
+                "" => Some(place),
+                names => words::place(names, column.name),
+            };
             if let Some(slot) = place.and_then(|place| cells.get_mut(place)) {
                 *slot = cell;
             }
