@@ -64,7 +64,8 @@ impl Routing {
 pub struct Config {
     /// Where to look for the cluster first.
     pub contact_points: Vec<Endpoint>,
-    /// The keyspace of unqualified names, set on every connection.
+    /// The keyspace of unqualified names, set on every connection; in
+    /// [`compact`](crate::compact) with feature `keyspaces`.
     pub keyspace: Option<String>,
     /// Answers authentication.
     pub authenticator: Option<Shared<dyn Authenticator>>,

@@ -64,8 +64,12 @@ pub const FEATURES: &[&str] = &[
     "compact-ring",
     #[cfg(feature = "early-requests")]
     "early-requests",
+    #[cfg(feature = "keyspaces")]
+    "keyspaces",
     #[cfg(feature = "lazy-shards")]
     "lazy-shards",
+    #[cfg(feature = "prepare-ahead")]
+    "prepare-ahead",
     #[cfg(feature = "shard-pools")]
     "shard-pools",
     #[cfg(feature = "streams")]

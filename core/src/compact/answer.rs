@@ -1,7 +1,6 @@
 //! What answers mean.
 
 use crate::conn::Answer;
-use crate::conn::extensions::Agreed;
 use crate::error::{ApiMisuse, Error, ErrorKind, PeerMisbehaved};
 use crate::wire::response::{Extras, Prepared, ResultBody};
 use crate::wire::{Opcode, Reader};
@@ -28,10 +27,7 @@ pub(super) fn of_kind(message: &[u8], kind: u32) -> Result<Reader<'_>, Error> {
 }
 
 /// Whether a node has set the keyspace.
-pub(super) fn check_keyspace(answer: &Answer, agreed: &Agreed) -> Result<(), Error> {
-    if answer.opcode == Opcode::Error {
-        return Err(answer.server_error(agreed));
-    }
+pub(super) fn check_keyspace(answer: &Answer) -> Result<(), Error> {
     of_kind(message(answer)?, ResultBody::SET_KEYSPACE)?.string("keyspace")?;
     Ok(())
 }
@@ -42,12 +38,9 @@ pub(super) fn check_same(statement: &Prepared<'_>, other: &Prepared<'_>) -> Resu
         let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::MalformedBody);
         return Err(Error::with_text(kind, "the statement got another id"));
     }
-    let (mut ours, mut theirs) = (statement.bound.columns.iter(), other.bound.columns.iter());
-    loop {
-        match (ours.next(), theirs.next()) {
-            (None, None) => return Ok(()),
-            (Some(our), Some(their)) if our.name == their.name && our.ty == their.ty => {}
-            _ => return Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement))),
-        }
+    // Names and types as they came.
+    match statement.bound.columns.as_bytes() == other.bound.columns.as_bytes() {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::ApiMisuse(ApiMisuse::StaleStatement))),
     }
 }

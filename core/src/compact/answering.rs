@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 
 use super::control::CONTROL;
 use super::exchange::{KEYSPACE, load_of};
-use super::giving::GIVEN;
+use super::giving::{GIVEN, HAS_GIVING};
 use super::host::{Answered, Done, Host};
-use super::machine::{Machine, is_full};
+use super::link::Keyspace;
+use super::machine::{HAS_KEYSPACES, Machine, is_full};
 use super::request::Request;
 use super::statement::Statement;
 use super::verdict::{Verdict, was_sent};
@@ -23,37 +24,47 @@ impl Machine {
     /// A link has something for a caller of its.
     #[inline(never)]
     pub(super) fn handle_told(&mut self, number: u32, at: usize, host: &mut impl Host) {
-        match number {
-            KEYSPACE => return self.handle_keyspace(at, host),
-            CONTROL if self.is_full() => return self.handle_control(at),
-            GIVEN if self.is_full() => return self.handle_given(at),
-            _ => {}
-        }
-        let (Some(Some(request)), Some(link)) =
-            (self.requests.get_mut(number), self.links.get_mut(at))
-        else {
+        let Some(link) = self.links.get_mut(at) else {
             return;
         };
-        let Some(agreed) = link.agreed else { return };
-        let Some((on, key)) = request.on else { return };
-        let Some(outcome) = link.take_outcome(key) else {
+        let key = match number {
+            KEYSPACE if HAS_KEYSPACES => match link.keyspace {
+                Keyspace::Asked(key) => Some(key),
+                _ => None,
+            },
+            CONTROL if HAS_TOPOLOGY => self.control.asked(link.number),
+            GIVEN if HAS_GIVING => link.giving.take(),
+            _ => match self.requests.get(number) {
+                Some(Some(request)) => request.on.map(|(_, key)| key),
+                _ => None,
+            },
+        };
+        let Some(outcome) = key.and_then(|key| link.take_outcome(key)) else {
+            return;
+        };
+        match number {
+            KEYSPACE if HAS_KEYSPACES => return self.handle_keyspace(at, outcome, host),
+            CONTROL if HAS_TOPOLOGY => return self.handle_control(at, outcome),
+            _ => {}
+        }
+        // Whatever comes of what was given is nobody's concern.
+        let (Some(Some(request)), Some(agreed)) = (self.requests.get_mut(number), link.agreed)
+        else {
             return;
         };
         request.on = None;
         self.under_way = self.under_way.saturating_sub(1);
         let from = (link.number, link.member);
         let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
-        let verdict = request.judge(&outcome, &agreed, from, self.now, &mut |request| {
+        let verdict = request.judge(outcome, &agreed, from, self.now, &mut |request| {
             let load = |member, shard| load_of(links, member, shard);
             // Said here too, so that planning is no part of sessions that cannot know nodes.
             HAS_TOPOLOGY && is_full && plane.has_more(&request.route(), &request.tried, &load)
         });
         match verdict {
-            Verdict::Finish => {
-                if let Ok(answer) = outcome {
-                    let node = self.node_of(at, host);
-                    self.answered(number, answer, &agreed, (on, node), host);
-                }
+            Verdict::Finish(answer) => {
+                let node = self.node_of(at, host);
+                self.answered(number, answer, &agreed, (from.0, node), host);
             }
             Verdict::Again => {
                 self.queue_due = self.queue_due.min(request.deadline);

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use super::answer;
 use super::machine::Machine;
 use super::plane::{Changed, Question};
-use crate::conn::{RequestHead, SlotKey};
+use crate::conn::{Answer, RequestHead, SlotKey};
 use crate::error::{Error, ErrorKind};
 use crate::time::Instant;
 use crate::wire::Opcode;
@@ -53,6 +53,14 @@ impl Control {
 
     const fn may_ask(&self) -> bool {
         matches!(self.stage, Stage::Resting)
+    }
+
+    /// What is asked over this link now.
+    pub(super) fn asked(&self, link: u32) -> Option<SlotKey> {
+        match self.stage {
+            Stage::Registering(key) | Stage::Asked(key, _) if self.link == Some(link) => Some(key),
+            _ => None,
+        }
     }
 }
 
@@ -100,7 +108,7 @@ impl Machine {
                 if self.now >= self.control.refresh_at {
                     self.control.refresh_at = Instant::FAR_FUTURE;
                     self.plane.read_again();
-                    self.pools.forgive();
+                    self.plane.forgive();
                 }
                 if self.now >= self.control.ask_at && self.plane.is_due() {
                     let agreed = link.agreed_with_room();
@@ -123,8 +131,11 @@ impl Machine {
     fn handle_event(&mut self, body: &[u8]) {
         let was_due = self.plane.is_due();
         let changed = self.plane.handle_event(body);
-        if let Changed::Status(member, true) = changed {
-            self.end_rest(member);
+        if let Changed::Status(member, true) = changed
+            && let Some(member) = self.plane.member_mut(member)
+        {
+            // It need not be waited for.
+            member.trouble.until = Instant::ZERO;
         }
         // Nodes tell of each other before they know it themselves. The schema does not wait.
         let is_of_schema = body
@@ -147,25 +158,7 @@ impl Machine {
 
     /// The node has answered.
     #[inline(never)]
-    pub(super) fn handle_control(&mut self, at: usize) {
-        let Some(link) = self.links.get_mut(at) else {
-            return;
-        };
-        if self.control.link != Some(link.number) {
-            return;
-        }
-        let (Stage::Registering(key) | Stage::Asked(key, _)) = self.control.stage else {
-            return;
-        };
-        let Some(outcome) = link.take_outcome(key) else {
-            return;
-        };
-        let outcome = match (outcome, &link.agreed) {
-            (Ok(answer), Some(agreed)) if answer.opcode == Opcode::Error => {
-                Err(answer.server_error(agreed))
-            }
-            (outcome, _) => outcome,
-        };
+    pub(super) fn handle_control(&mut self, at: usize, outcome: Result<Answer, Error>) {
         match (
             core::mem::replace(&mut self.control.stage, Stage::Resting),
             outcome,

@@ -4,10 +4,9 @@ use alloc::boxed::Box;
 
 use bytes::BytesMut;
 
-use super::answer::check_keyspace;
 use super::host::Host;
 use super::link::{Keyspace, Link};
-use super::machine::{Machine, NONE};
+use super::machine::{HAS_KEYSPACES, Machine, NONE};
 use super::plane::Candidate;
 use crate::conn::extensions::Agreed;
 use crate::conn::{Answer, Connection, Outcome, Refused, RequestHead, SlotKey};
@@ -31,7 +30,9 @@ impl Machine {
             }
             return;
         }
-        self.ask_for_keyspaces();
+        if HAS_KEYSPACES {
+            self.ask_for_keyspaces();
+        }
         let mut at = 0_usize;
         // Once none has room the others in the queue need not be looked at.
         let mut may_go_on = self.links.iter().any(|link| link.serves());
@@ -319,23 +320,21 @@ impl Link {
         self.agreed.filter(|_| connection.has_room())
     }
 
-    pub(super) fn keyspace_answer(&mut self, key: SlotKey) -> Result<(), Error> {
-        let answer = self.take_outcome(key);
-        let answer = answer.unwrap_or_else(|| Err(timed_out(Applied::No)))?;
-        match &self.agreed {
-            Some(agreed) => check_keyspace(&answer, agreed),
-            None => Err(Error::bug("an answer before the handshake")),
-        }
-    }
-
-    /// What the connection has for this request.
+    /// What the connection has for this request: an answer that is no error, or why there is none.
+    #[inline(always)]
     pub(super) fn take_outcome(&mut self, key: SlotKey) -> Option<Result<Answer, Error>> {
-        match self.connection.as_mut()?.poll_answer(key, |_| ()) {
-            Outcome::Pending(_) => None,
-            Outcome::Done(outcome) => Some(outcome),
+        let outcome = match self.connection.as_mut()?.poll_answer(key, |_| ()) {
+            Outcome::Pending(_) => return None,
+            Outcome::Done(outcome) => outcome,
             // The bytes may be on their way still.
-            Outcome::Expired => Some(Err(timed_out(Applied::Unknown))),
-        }
+            Outcome::Expired => Err(timed_out(Applied::Unknown)),
+        };
+        Some(match (outcome, &self.agreed) {
+            (Ok(answer), Some(agreed)) if answer.opcode == Opcode::Error => {
+                Err(answer.server_error(agreed))
+            }
+            (outcome, _) => outcome,
+        })
     }
 }
 

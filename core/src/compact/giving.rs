@@ -1,6 +1,7 @@
 //! Statements given to further nodes before these are asked to execute them: one at a time on a link
 //! of each member, behind everything else. Whatever comes of it is nobody's concern: a node that has
-//! not taken a statement says so when it is to execute it, and is given it then.
+//! not taken a statement says so when it is to execute it, and is given it then. That is all there is
+//! without the feature `prepare-ahead`.
 //!
 //! What an earlier session has saved is not given: the nodes have it, or say so.
 
@@ -63,16 +64,10 @@ impl Machine {
         }
         false
     }
-
-    /// A node has taken a statement, or not.
-    pub(super) fn handle_given(&mut self, at: usize) {
-        if let Some(link) = self.links.get_mut(at)
-            && let Some(key) = link.giving.take()
-        {
-            let _whatever = link.take_outcome(key);
-        }
-    }
 }
+
+/// Whether statements are given at all.
+pub(super) const HAS_GIVING: bool = cfg!(any(test, feature = "prepare-ahead"));
 
 /// The caller of what is given; no request has that number.
 pub(super) const GIVEN: u32 = u32::MAX - 2;

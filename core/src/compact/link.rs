@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::{Buf as _, BytesMut};
 
+use super::machine::HAS_KEYSPACES;
 use crate::config::Limits;
 use crate::conn::extensions::Agreed;
 use crate::conn::framer::{BodyMode, Cut, Framer, FramerError};
@@ -142,7 +143,12 @@ impl Link {
 
     /// Whether it takes requests of the session.
     pub(super) fn serves(&self) -> bool {
-        self.connection.is_some() && self.keyspace == Keyspace::Set && self.failed.is_none()
+        self.connection.is_some() && self.has_keyspace() && self.failed.is_none()
+    }
+
+    /// Whether its keyspace is set, or none is wanted.
+    pub(super) fn has_keyspace(&self) -> bool {
+        !HAS_KEYSPACES || self.keyspace == Keyspace::Set
     }
 
     /// The shard at its other end.

@@ -8,6 +8,7 @@ use super::contact::Contact;
 use super::control::Control;
 use super::ending::session_closed;
 use super::figures::Counters;
+use super::giving::HAS_GIVING;
 use super::host::{Done, Host};
 use super::link::Link;
 use super::plane::Plane;
@@ -147,7 +148,12 @@ impl Machine {
         }
         let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         match &config.keyspace {
-            Some(name) if name.is_empty() || name.len() > 222 || !name.bytes().all(is_valid) => {
+            Some(name)
+                if !HAS_KEYSPACES
+                    || name.is_empty()
+                    || name.len() > 222
+                    || !name.bytes().all(is_valid) =>
+            {
                 let kind = ErrorKind::Config(ConfigProblem::Keyspace);
                 Err(Error::with_text(kind, name.as_str()))
             }
@@ -363,7 +369,7 @@ impl Machine {
                 self.finish_start(host);
             }
             self.submit(host);
-            if self.is_full() {
+            if HAS_GIVING && self.is_full() {
                 self.give_statements();
             }
             if !has_changed {
@@ -432,6 +438,9 @@ fn handshake(config: &Config, assumed: Option<Offer>) -> Local<HandshakeConfig> 
 
 /// Whether sessions can begin with what earlier ones knew.
 pub(super) const HAS_WARM_STARTS: bool = cfg!(any(test, feature = "warm-start"));
+
+/// Whether connections can have a keyspace of their own.
+pub(super) const HAS_KEYSPACES: bool = cfg!(any(test, feature = "keyspaces"));
 
 /// No request has this number: so many cannot be held.
 pub const NONE: u32 = u32::MAX;

@@ -8,15 +8,12 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
 
-use uuid::Uuid;
-
 use super::contact::{PROVEN_AFTER, after_pause};
 use super::host::Host;
 use super::link::Link;
 use super::machine::Machine;
-use super::plane::Member;
 use super::random::Random;
-use crate::config::{DEFAULT_PORT, PoolSize};
+use crate::config::{DEFAULT_PORT, HAS_TOPOLOGY, PoolSize};
 use crate::conn::extensions::{Agreed, ShardAwarePorts, Sharding};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::routing::{PortRange, ShardMap};
@@ -25,29 +22,14 @@ use crate::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct Pools {
-    troubles: Vec<Trouble>,
     /// Members and shards that requests have missed, where links wait for that.
     wanted: Vec<(u16, u16)>,
     next_at: Instant,
 }
 
-/// What goes wrong with a member.
-#[derive(Debug)]
-struct Trouble {
-    host: Uuid,
-    /// No link is opened before that.
-    until: Instant,
-    failures: u8,
-    /// Links that did not reach the wished shard.
-    misses: u16,
-    /// The port for wishes did not answer.
-    has_no_port: bool,
-}
-
 impl Pools {
     pub(super) const fn new() -> Self {
         Self {
-            troubles: Vec::new(),
             wanted: Vec::new(),
             next_at: Instant::FAR_FUTURE,
         }
@@ -55,38 +37,6 @@ impl Pools {
 
     pub(super) const fn next_at(&self) -> Instant {
         self.next_at
-    }
-
-    /// What went wrong may have been for want of a network: all is tried again.
-    pub(super) fn forgive(&mut self) {
-        if !HAS_SHARD_POOLS {
-            return;
-        }
-        for trouble in &mut self.troubles {
-            (trouble.misses, trouble.has_no_port) = (0, false);
-        }
-    }
-
-    fn of(&self, host: Uuid) -> Option<&Trouble> {
-        self.troubles.iter().find(|trouble| trouble.host == host)
-    }
-
-    fn of_mut(&mut self, host: Uuid) -> Option<&mut Trouble> {
-        let found = self
-            .troubles
-            .iter()
-            .position(|trouble| trouble.host == host);
-        let at = found.unwrap_or_else(|| {
-            self.troubles.push(Trouble {
-                host,
-                until: Instant::ZERO,
-                failures: 0,
-                misses: 0,
-                has_no_port: false,
-            });
-            self.troubles.len().saturating_sub(1)
-        });
-        self.troubles.get_mut(at)
     }
 }
 
@@ -119,8 +69,7 @@ impl Machine {
         let Some(member) = self.plane.member(number) else {
             return false;
         };
-        let is_wanted = member.is_local() || self.config.policy.dc_failover;
-        if !(member.is_present() && member.is_up() && member.is_enabled() && is_wanted) {
+        if !member.is_within_reach(self.config.policy.dc_failover) {
             return false;
         }
         let mut count = 0_usize;
@@ -141,21 +90,19 @@ impl Machine {
         if !is_per_shard && count >= wanted {
             return false;
         }
-        let Some(address) = member.address() else {
+        let Some(mut place) = self.member_place(number) else {
             return false;
         };
-        let trouble = self.pools.of(member.host_id());
-        if let Some(trouble) = trouble
-            && self.now < trouble.until
-        {
+        let trouble = &member.trouble;
+        if self.now < trouble.until {
             self.pools.next_at = self.pools.next_at.min(trouble.until);
             return false;
         }
-        let (mut port, mut steering, mut wish) = (self.port(), Steering::None, None);
+        let (mut steering, mut wish) = (Steering::None, None);
         if is_per_shard {
             match offered {
                 Some((sharding, ports)) => {
-                    let misses = trouble.map_or(0, |trouble| trouble.misses);
+                    let misses = trouble.misses;
                     let shard = self.lacking_shard(number, sharding, wanted, misses, under_way);
                     let Some(shard) = shard else { return false };
                     let own_port = match host.security() {
@@ -163,10 +110,10 @@ impl Machine {
                         Security::Tls => ports.tls,
                     };
                     let pool = &self.config.pool;
-                    let has_port = !trouble.is_some_and(|trouble| trouble.has_no_port);
                     // Else by chance; links to shards that have enough are closed again.
                     if let Some(own_port) = own_port
-                        && (has_port && pool.shard_aware && pool.shard_aware_port)
+                        && let Endpoint::Addr(address) = &mut place
+                        && (!trouble.has_no_port && pool.shard_aware && pool.shard_aware_port)
                     {
                         steering = steering_to(
                             shard,
@@ -176,7 +123,8 @@ impl Machine {
                             &mut self.random,
                         );
                         if steering != Steering::None {
-                            (port, wish) = (own_port.get(), Some(shard));
+                            address.set_port(own_port.get());
+                            wish = Some(shard);
                         }
                     }
                 }
@@ -185,7 +133,6 @@ impl Machine {
                 None => {}
             }
         }
-        let place = Endpoint::Addr(SocketAddr::new(address, port));
         let deadline = self.now.saturating_add(self.config.timeouts.connect);
         self.open(place, steering, deadline, Some((number, wish)), host);
         true
@@ -246,14 +193,10 @@ impl Machine {
     }
 
     /// Where a member is reached, if that is known.
-    pub fn member_place(&self, member: u16) -> Option<Endpoint> {
-        self.member_place_at(member, self.port())
-    }
-
     #[inline(never)]
-    fn member_place_at(&self, member: u16, port: u16) -> Option<Endpoint> {
+    pub fn member_place(&self, member: u16) -> Option<Endpoint> {
         let address = self.plane.member(member)?.address()?;
-        Some(Endpoint::Addr(SocketAddr::new(address, port)))
+        Some(Endpoint::Addr(SocketAddr::new(address, self.port())))
     }
 
     /// Where a first connection may be found.
@@ -287,15 +230,6 @@ impl Machine {
         }
     }
 
-    /// A member is said to be up: it need not be waited for.
-    pub(super) fn end_rest(&mut self, member: u16) {
-        let host = self.plane.member(member).map(Member::host_id);
-        let mut troubles = self.pools.troubles.iter_mut();
-        if let Some(trouble) = troubles.find(|trouble| Some(trouble.host) == host) {
-            trouble.until = Instant::ZERO;
-        }
-    }
-
     /// Finds out which member a link leads to, as far as that is known, and whether it is one too many.
     pub(super) fn place_link(&mut self, at: usize) {
         let Some(link) = self.links.get_mut(at) else {
@@ -304,15 +238,12 @@ impl Machine {
         let Some(agreed) = &link.agreed else { return };
         // The member may be another one, or somewhere else.
         link.node = None;
-        match agreed.offer.host_id {
-            Some(host) => link.member = self.plane.member_by_host_id(host),
-            None => {
-                let member = link.member.and_then(|number| self.plane.member(number));
-                link.member = link
-                    .member
-                    .filter(|_| member.is_some_and(Member::is_present));
-            }
-        }
+        link.member = match agreed.offer.host_id {
+            Some(host) => self.plane.member_by_host_id(host),
+            None => link
+                .member
+                .filter(|number| self.plane.member(*number).is_some()),
+        };
         let Some(number) = link.member.filter(|_| !link.is_settled) else {
             return;
         };
@@ -336,9 +267,9 @@ impl Machine {
         if !is_missed && !is_excess {
             return;
         }
-        let host = self.plane.member(number).map(Member::host_id);
-        if let Some(trouble) = host.and_then(|host| self.pools.of_mut(host)) {
-            trouble.misses = trouble.misses.saturating_add(1);
+        if let Some(member) = self.plane.member_mut(number) {
+            let misses = &mut member.trouble.misses;
+            *misses = misses.saturating_add(1);
         }
         if is_excess && let Some(link) = self.links.get_mut(at) {
             let closed = LinkError::new(LinkErrorKind::ClosedByUs);
@@ -348,25 +279,25 @@ impl Machine {
 
     /// A link of a member has ended: the next one comes after a pause.
     pub(super) fn rest_pool(&mut self, link: &Link, error: &Error) {
-        let member = link.member.and_then(|number| self.plane.member(number));
-        let Some(host) = member.map(Member::host_id).filter(|_| self.is_full()) else {
+        let Some(number) = link.member.filter(|_| HAS_TOPOLOGY) else {
             return;
         };
-        let failures = self.pools.of(host).map_or(0, |trouble| trouble.failures);
-        let is_proven =
-            link.connection.is_some() && self.now >= link.since.saturating_add(PROVEN_AFTER);
-        let failures = if is_proven { 0 } else { failures };
-        let timeouts = &self.config.timeouts;
-        let until = after_pause(self.now, timeouts, failures, &mut self.random);
-        if let Some(trouble) = self.pools.of_mut(host) {
-            trouble.until = until;
-            trouble.failures = failures.saturating_add(1);
-            // A port of ours that is taken says nothing of theirs.
-            trouble.has_no_port |= HAS_SHARD_POOLS
-                && link.wish.is_some()
-                && link.connection.is_none()
-                && error.kind() != ErrorKind::Link(LinkError::PORT_IN_USE);
+        let Some(member) = self.plane.member_mut(number) else {
+            return;
+        };
+        let trouble = &mut member.trouble;
+        let is_adopted = link.connection.is_some();
+        if is_adopted && self.now >= link.since.saturating_add(PROVEN_AFTER) {
+            trouble.failures = 0;
         }
+        let timeouts = &self.config.timeouts;
+        trouble.until = after_pause(self.now, timeouts, trouble.failures, &mut self.random);
+        trouble.failures = trouble.failures.saturating_add(1);
+        // A port of ours that is taken says nothing of theirs.
+        trouble.has_no_port |= HAS_SHARD_POOLS
+            && link.wish.is_some()
+            && !is_adopted
+            && error.kind() != ErrorKind::Link(LinkError::PORT_IN_USE);
     }
 }
 

@@ -2,11 +2,13 @@
 
 use alloc::boxed::Box;
 
+use super::answer::check_keyspace;
 use super::contact::{is_about_credentials, may_be_for_assumption};
 use super::host::Host;
 use super::link::{Keyspace, Link};
-use super::machine::{Machine, Phase};
+use super::machine::{HAS_KEYSPACES, Machine, Phase};
 use super::platform::Streams;
+use crate::conn::Answer;
 use crate::conn::negotiate::HAS_EARLY_REQUESTS;
 use crate::error::{Error, ErrorKind};
 use crate::target::{Endpoint, Steering, Target};
@@ -145,18 +147,17 @@ impl Machine {
         });
         let at = self.links.iter().position(|link| link.number == number);
         let at = at.unwrap_or(0);
-        let keyspace = match self.config.keyspace {
-            Some(_) => Keyspace::ToAsk,
-            None => Keyspace::Set,
-        };
+        let is_ready = !HAS_KEYSPACES || self.config.keyspace.is_none();
         if let Some(link) = self.links.get_mut(at) {
-            link.keyspace = keyspace;
+            if !is_ready {
+                link.keyspace = Keyspace::ToAsk;
+            }
             link.since = self.now;
             if self.is_full() {
                 self.place_link(at);
             }
         }
-        if keyspace == Keyspace::Set {
+        if is_ready {
             self.serve(host);
         }
         at
@@ -181,14 +182,17 @@ impl Machine {
         }
     }
 
-    pub(super) fn handle_keyspace(&mut self, at: usize, host: &mut impl Host) {
+    /// The node has answered the question for the keyspace.
+    pub(super) fn handle_keyspace(
+        &mut self,
+        at: usize,
+        outcome: Result<Answer, Error>,
+        host: &mut impl Host,
+    ) {
         let Some(link) = self.links.get_mut(at) else {
             return;
         };
-        let Keyspace::Asked(key) = link.keyspace else {
-            return;
-        };
-        match link.keyspace_answer(key) {
+        match outcome.and_then(|answer| check_keyspace(&answer)) {
             Ok(()) => {
                 link.keyspace = Keyspace::Set;
                 self.serve(host);
@@ -222,7 +226,7 @@ impl Machine {
             }
             return;
         }
-        let has_served = is_adopted && link.keyspace == Keyspace::Set;
+        let has_served = is_adopted && link.has_keyspace();
         let is_final = is_adopted
             && match self.phase {
                 // Requests may be sent before the login is over, so it may fail as late as here.
@@ -233,16 +237,14 @@ impl Machine {
         if is_final {
             self.end(error, host);
         } else if has_served {
-            if self.is_full() {
-                self.rest_pool(link, &error);
-            }
+            self.rest_pool(link, &error);
             if !self.is_connected() {
                 // Without any, one is looked for like the first.
                 let timeouts = &self.config.timeouts;
                 self.contact
                     .lost(link.since, timeouts, self.now, &mut self.random);
             }
-        } else if !link.is_walk && self.is_full() {
+        } else if !link.is_walk {
             self.rest_pool(link, &error);
         } else if is_adopted {
             let until = self.now.saturating_add(self.config.timeouts.connect);

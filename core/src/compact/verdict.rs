@@ -9,11 +9,10 @@ use crate::conn::{Answer, is_too_early};
 use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::time::Instant;
-use crate::wire::Opcode;
 
 /// What follows for a request.
 pub(super) enum Verdict {
-    Finish,
+    Finish(Answer),
     /// It is to be submitted again.
     Again,
     Fail(Error),
@@ -24,7 +23,7 @@ impl Request {
     #[inline(never)]
     pub(super) fn judge(
         &mut self,
-        outcome: &Result<Answer, Error>,
+        outcome: Result<Answer, Error>,
         agreed: &Agreed,
         (link, member): (u32, Option<u16>),
         now: Instant,
@@ -33,19 +32,16 @@ impl Request {
         let has_time = now < self.deadline;
         let preparing = self.preparing.take();
         let mut error = match (outcome, preparing) {
-            (Ok(answer), None) if answer.opcode != Opcode::Error => {
+            (Ok(answer), None) => {
                 self.attempts = self.attempts.saturating_add(1);
-                return Verdict::Finish;
+                return Verdict::Finish(answer);
             }
-            (Ok(answer), Some((_, place))) if answer.opcode != Opcode::Error => {
-                match self.handle_prepared(place, answer, agreed) {
-                    Ok(()) if has_time => return Verdict::Again,
-                    Ok(()) => timed_out(Applied::No),
-                    Err(error) => error,
-                }
-            }
-            (Ok(answer), _) => answer.server_error(agreed),
-            (Err(error), _) => error.clone(),
+            (Ok(answer), Some((_, place))) => match self.handle_prepared(place, &answer, agreed) {
+                Ok(()) if has_time => return Verdict::Again,
+                Ok(()) => timed_out(Applied::No),
+                Err(error) => error,
+            },
+            (Err(error), _) => error,
         };
         if HAS_EARLY_REQUESTS
             && core::mem::take(&mut self.is_early)
@@ -156,13 +152,10 @@ mod tests {
         let lost = Error::from(LinkError::CLOSED_BY_PEER).with_applied(Applied::No);
         for member in 0..40 {
             let from = (u32::from(member), Some(member));
-            let verdict = request.judge(
-                &Err(lost.clone()),
-                &agreed,
-                from,
-                Instant::ZERO,
-                &mut |_| true,
-            );
+            let verdict =
+                request.judge(Err(lost.clone()), &agreed, from, Instant::ZERO, &mut |_| {
+                    true
+                });
             assert!(matches!(verdict, Verdict::Again));
         }
         assert_eq!(request.tried.first(), Some(&0));

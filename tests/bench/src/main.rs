@@ -84,6 +84,8 @@ fn no_optional_feature() -> Result<()> {
     let expected = [
         "std",
         "early-requests",
+        "keyspaces",
+        "prepare-ahead",
         "topology",
         "client-routes",
         "driver-config",

@@ -10,6 +10,7 @@ use core::net::IpAddr;
 use uuid::Uuid;
 
 use crate::routing::{Policy, ShardMap};
+use crate::time::Instant;
 use crate::words::boxed;
 
 /// A node.
@@ -29,6 +30,20 @@ pub struct Member {
     pub(super) has_tokens: bool,
     /// The reading under way has come by it.
     is_seen: bool,
+    /// For the owner, who has the links.
+    pub(in crate::compact) trouble: Trouble,
+}
+
+/// What goes wrong with links to a node.
+#[derive(Clone, Debug, Default)]
+pub(in crate::compact) struct Trouble {
+    /// None is opened before that.
+    pub(in crate::compact) until: Instant,
+    pub(in crate::compact) failures: u8,
+    /// Those that did not reach the wished shard.
+    pub(in crate::compact) misses: u16,
+    /// The port for wishes did not answer.
+    pub(in crate::compact) has_no_port: bool,
 }
 
 /// How far a node is, nearest first.
@@ -175,6 +190,11 @@ impl Member {
         !matches!(self.distance, Distance::Remote)
     }
 
+    /// Whether links may be opened to it.
+    pub(in crate::compact) fn is_within_reach(&self, remote_allowed: bool) -> bool {
+        self.reach(remote_allowed, false).is_some()
+    }
+
     /// Its distance, if requests may go there. Who has a link to it knows that it is up.
     pub(super) fn reach(&self, remote_allowed: bool, is_linked: bool) -> Option<Distance> {
         let is_usable = self.is_present && self.is_enabled && (self.is_up || is_linked);
@@ -258,6 +278,17 @@ impl Plane {
     /// The member of this number, if it is present.
     pub fn member(&self, member: u16) -> Option<&Member> {
         self.cluster.get(member)
+    }
+
+    pub(in crate::compact) fn member_mut(&mut self, member: u16) -> Option<&mut Member> {
+        self.cluster.members.get_mut(usize::from(member))
+    }
+
+    /// What went wrong may have been for want of a network: all is tried again.
+    pub(in crate::compact) fn forgive(&mut self) {
+        for member in &mut self.cluster.members {
+            (member.trouble.misses, member.trouble.has_no_port) = (0, false);
+        }
     }
 
     /// The number of a host that is present.
@@ -358,7 +389,7 @@ impl Plane {
     }
 
     fn change(&mut self, member: u16, change: impl FnOnce(&mut Member)) {
-        if let Some(member) = self.cluster.members.get_mut(usize::from(member)) {
+        if let Some(member) = self.member_mut(member) {
             change(member);
         }
     }
