@@ -24,6 +24,8 @@ pub(super) struct Contact {
     /// Why places could not be had, and a list of these.
     causes: Vec<Error>,
     places: String,
+    /// Not all of the causes are of one kind.
+    is_mixed: bool,
     pub(super) is_walking: bool,
     /// No place could be reached when they were walked last.
     pub(super) has_failed: bool,
@@ -41,6 +43,7 @@ impl Contact {
             left: Vec::new(),
             causes: Vec::new(),
             places: String::new(),
+            is_mixed: false,
             is_walking: false,
             has_failed: false,
             deadline: Instant::FAR_FUTURE,
@@ -102,6 +105,11 @@ impl Contact {
             put(&mut self.places, ", ");
         }
         place.put_text(&mut self.places);
+        let first = self.causes.first();
+        self.is_mixed = match first {
+            Some(first) => self.is_mixed || first.kind() != error.kind(),
+            None => false,
+        };
         self.causes.push(with_place(error, place.text()));
     }
 
@@ -126,9 +134,7 @@ impl Contact {
             core::mem::take(&mut self.places),
         );
         match causes.first() {
-            Some(first) if causes.iter().all(|cause| cause.kind() == first.kind()) => {
-                with_place(first.clone(), places)
-            }
+            Some(first) if !self.is_mixed => with_place(first.clone(), places),
             _ => Error::unreachable(causes),
         }
     }

@@ -42,17 +42,27 @@ impl Machine {
         }
     }
 
-    /// The session has ended.
+    /// The session has ended, by itself or since it was closed.
+    #[inline(never)]
     pub(super) fn end(&mut self, error: Error, host: &mut impl Host) {
+        let is_closing = self.is_closing();
         for link in &self.links {
-            host.abort(link.number);
+            match is_closing && link.serves() {
+                true => host.close(link.number),
+                false => host.abort(link.number),
+            }
         }
         self.links.clear();
         if let Some(number) = self.ready.take() {
             self.fail(number, error.clone(), host);
         }
         self.fail_queue(&error, host);
-        self.phase = Phase::Over(error);
+        self.phase = match is_closing {
+            true => Phase::Closed,
+            false => Phase::Over(error),
+        };
+        let closing = self.closing.take();
+        self.finish(closing, host);
     }
 
     /// Closes the links once nothing is under way.
@@ -62,28 +72,12 @@ impl Machine {
             is_served = true;
             is_busy |= !link.is_idle();
         }
-        if let Some(number) = self.ready.take() {
+        is_busy |= self.queue.iter().any(|number| *number != NONE);
+        if !(is_served && is_busy) {
+            self.end(session_closed(), host);
+        } else if let Some(number) = self.ready.take() {
             self.fail(number, session_closed(), host);
         }
-        if !is_served {
-            self.fail_queue(&session_closed(), host);
-        }
-        for at in 0..self.queue.len() {
-            is_busy |= self.queue.get(at) != Some(&NONE);
-        }
-        if is_served && is_busy {
-            return;
-        }
-        for link in &self.links {
-            match link.serves() {
-                true => host.close(link.number),
-                false => host.abort(link.number),
-            }
-        }
-        self.links.clear();
-        self.phase = Phase::Closed;
-        let closing = self.closing.take();
-        self.finish(closing, host);
     }
 }
 

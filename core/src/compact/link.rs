@@ -454,12 +454,13 @@ impl Link {
 
     /// When it wants to be advanced at the latest.
     pub(super) fn next_at(&self) -> Instant {
-        let handshake = match self.is_in_handshake() {
-            true => self.deadline,
-            false => Instant::FAR_FUTURE,
-        };
-        let connection = self.connection.as_ref().map(Connection::poll_timeout);
-        connection.map_or(handshake, |at| at.min(handshake))
+        match &self.connection {
+            Some(connection) if HAS_EARLY_REQUESTS && self.is_in_handshake() => {
+                self.deadline.min(connection.poll_timeout())
+            }
+            Some(connection) => connection.poll_timeout(),
+            None => self.deadline,
+        }
     }
 }
 

@@ -287,7 +287,7 @@ impl Machine {
                 let now = self.now;
                 if let Some(connection) = self.link(link).and_then(|link| link.connection.as_mut())
                 {
-                    connection.cancel(key, now, |_| ());
+                    connection.forget(key, now);
                 }
             }
             // Its number may stand for another one soon.
@@ -404,6 +404,7 @@ impl Machine {
     }
 
     /// Whether a link takes requests, or soon does.
+    #[inline(never)]
     pub(super) fn is_connected(&self) -> bool {
         self.links.iter().any(|link| link.connection.is_some())
     }

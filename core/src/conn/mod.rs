@@ -188,6 +188,12 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
         (caller, answer)
     }
 
+    /// The same where nothing is to be given back, and nobody waits here.
+    pub fn forget(&mut self, key: SlotKey, now: Instant) {
+        self.streams.forget(key, now);
+        self.watch_orphans(now);
+    }
+
     /// Takes one frame from the peer. An error means that the connection cannot go on; the caller
     /// closes it with [`Connection::close`].
     pub fn handle_frame(

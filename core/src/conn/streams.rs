@@ -79,6 +79,14 @@ enum State<S> {
     },
 }
 
+impl<S> Slot<S> {
+    /// Its id waits for the late answer; the key must not find that again.
+    fn give_up(&mut self, now: Instant) -> State<S> {
+        self.generation = self.generation.wrapping_add(1);
+        core::mem::replace(&mut self.state, State::Orphan { since: now })
+    }
+}
+
 /// The slab.
 #[derive(Debug)]
 pub struct StreamIds<S> {
@@ -243,9 +251,7 @@ impl<S> StreamIds<S> {
         }
         match slot.state {
             State::Waiting { .. } => {
-                let state = core::mem::replace(&mut slot.state, State::Orphan { since: now });
-                // The key must not find the orphan again.
-                slot.generation = slot.generation.wrapping_add(1);
+                let state = slot.give_up(now);
                 self.orphans = self.orphans.saturating_add(1);
                 match state {
                     State::Waiting { caller, .. } => (Some(caller), None),
@@ -257,6 +263,26 @@ impl<S> StreamIds<S> {
                 _ => (None, None),
             },
             State::Free { .. } | State::Reserved | State::Orphan { .. } => (None, None),
+        }
+    }
+
+    /// The same where nothing is to be given back.
+    pub fn forget(&mut self, key: SlotKey, now: Instant) {
+        let Some(slot) = self.slots.get_mut(usize::from(key.index)) else {
+            return;
+        };
+        if slot.generation != key.generation {
+            return;
+        }
+        match slot.state {
+            State::Waiting { .. } => {
+                slot.give_up(now);
+                self.orphans = self.orphans.saturating_add(1);
+            }
+            State::Done(_) => {
+                self.release(key.index);
+            }
+            State::Free { .. } | State::Reserved | State::Orphan { .. } => {}
         }
     }
 
@@ -275,8 +301,7 @@ impl<S> StreamIds<S> {
                 earliest = earliest.min(give_up_at);
                 continue;
             }
-            let state = core::mem::replace(&mut slot.state, State::Orphan { since: now });
-            slot.generation = slot.generation.wrapping_add(1);
+            let state = slot.give_up(now);
             self.orphans = self.orphans.saturating_add(1);
             if let State::Waiting { caller, .. } = state {
                 expired(caller);

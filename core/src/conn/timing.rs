@@ -102,6 +102,7 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
     }
 
     /// When [`Connection::handle_timeout`] wants to be called next; may be early, never late.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn poll_timeout(&self) -> Instant {
         if self.over.is_some() {
             return Instant::FAR_FUTURE;
