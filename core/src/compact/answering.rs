@@ -10,7 +10,7 @@ use super::link::Keyspace;
 use super::machine::{HAS_KEYSPACES, Machine, is_full};
 use super::request::Request;
 use super::statement::Statement;
-use super::verdict::{Verdict, was_sent};
+use super::verdict::was_sent;
 use crate::config::HAS_TOPOLOGY;
 use crate::conn::Answer;
 use crate::conn::extensions::{Agreed, TabletsRouting};
@@ -55,22 +55,26 @@ impl Machine {
         request.on = None;
         self.under_way = self.under_way.saturating_sub(1);
         let from = (link.number, link.member);
+        let outcome = match outcome {
+            Ok(answer) if request.preparing.is_none() => {
+                request.attempts = request.attempts.saturating_add(1);
+                let node = self.node_of(at, host);
+                return self.answered(number, answer, &agreed, (from.0, node), host);
+            }
+            outcome => outcome,
+        };
         let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
-        let verdict = request.judge(outcome, &agreed, from, self.now, &mut |request| {
+        let failure = request.judge(outcome, &agreed, from, self.now, &mut |request| {
             let load = |member, shard| load_of(links, member, shard);
             // Said here too, so that planning is no part of sessions that cannot know nodes.
             HAS_TOPOLOGY && is_full && plane.has_more(&request.route(), &request.tried, &load)
         });
-        match verdict {
-            Verdict::Finish(answer) => {
-                let node = self.node_of(at, host);
-                self.answered(number, answer, &agreed, (from.0, node), host);
-            }
-            Verdict::Again => {
+        match failure {
+            None => {
                 self.queue_due = self.queue_due.min(request.deadline);
                 self.again.push(number);
             }
-            Verdict::Fail(error) => {
+            Some(error) => {
                 let made = request.attempts;
                 let node = self.node_of(at, host);
                 let shard = agreed.shard().map(|shard| shard.value());

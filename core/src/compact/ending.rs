@@ -82,6 +82,8 @@ impl Machine {
 }
 
 /// The session takes no requests any more, or does not yet.
+#[cold]
+#[inline(never)]
 pub(super) fn session_closed() -> Error {
     Error::new(ErrorKind::ApiMisuse(ApiMisuse::SessionClosed))
 }

@@ -323,18 +323,18 @@ impl Link {
     /// What the connection has for this request: an answer that is no error, or why there is none.
     #[inline(always)]
     pub(super) fn take_outcome(&mut self, key: SlotKey) -> Option<Result<Answer, Error>> {
-        let outcome = match self.connection.as_mut()?.poll_answer(key, |_| ()) {
+        let mut outcome = match self.connection.as_mut()?.poll_answer(key, |_| ()) {
             Outcome::Pending(_) => return None,
             Outcome::Done(outcome) => outcome,
             // The bytes may be on their way still.
             Outcome::Expired => Err(timed_out(Applied::Unknown)),
         };
-        Some(match (outcome, &self.agreed) {
-            (Ok(answer), Some(agreed)) if answer.opcode == Opcode::Error => {
-                Err(answer.server_error(agreed))
-            }
-            (outcome, _) => outcome,
-        })
+        if let (Ok(answer), Some(agreed)) = (&outcome, &self.agreed)
+            && answer.opcode == Opcode::Error
+        {
+            outcome = Err(answer.server_error(agreed));
+        }
+        Some(outcome)
     }
 }
 

@@ -163,6 +163,7 @@ impl Machine {
 
     /// What time it is; it never goes back. For requests that are begun before the next
     /// [`run`](Self::run).
+    #[inline(never)]
     pub fn set_time(&mut self, now: Instant, wall: Option<UnixMicros>) {
         self.now = self.now.max(now);
         self.wall = wall;
@@ -191,6 +192,7 @@ impl Machine {
         number
     }
 
+    #[inline(never)]
     fn number(&mut self) -> u32 {
         self.requests.insert(None).unwrap_or(NONE)
     }

@@ -10,16 +10,9 @@ use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
 use crate::time::Instant;
 
-/// What follows for a request.
-pub(super) enum Verdict {
-    Finish(Answer),
-    /// It is to be submitted again.
-    Again,
-    Fail(Error),
-}
-
 impl Request {
-    /// What an attempt came to.
+    /// What follows from an attempt that has not brought its answer: the request is to be submitted
+    /// again, or fails with this error.
     #[inline(never)]
     pub(super) fn judge(
         &mut self,
@@ -28,20 +21,17 @@ impl Request {
         (link, member): (u32, Option<u16>),
         now: Instant,
         has_more: &mut dyn FnMut(&Self) -> bool,
-    ) -> Verdict {
+    ) -> Option<Error> {
         let has_time = now < self.deadline;
         let preparing = self.preparing.take();
-        let mut error = match (outcome, preparing) {
-            (Ok(answer), None) => {
-                self.attempts = self.attempts.saturating_add(1);
-                return Verdict::Finish(answer);
-            }
-            (Ok(answer), Some((_, place))) => match self.handle_prepared(place, &answer, agreed) {
-                Ok(()) if has_time => return Verdict::Again,
-                Ok(()) => timed_out(Applied::No),
-                Err(error) => error,
-            },
-            (Err(error), _) => error,
+        let outcome = outcome.and_then(|answer| {
+            let place = preparing.map_or(0, |(_, place)| place);
+            self.handle_prepared(place, &answer, agreed)
+        });
+        let mut error = match outcome {
+            Ok(()) if has_time => return None,
+            Ok(()) => timed_out(Applied::No),
+            Err(error) => error,
         };
         if HAS_EARLY_REQUESTS
             && core::mem::take(&mut self.is_early)
@@ -50,7 +40,7 @@ impl Request {
         {
             // Once more, behind the end of the handshake.
             self.preparing = preparing;
-            return Verdict::Again;
+            return None;
         }
         if preparing.is_some() {
             // The request itself was refused, whatever became of the PREPARE.
@@ -62,7 +52,7 @@ impl Request {
             {
                 self.prepared_again = self.prepared_again.saturating_add(1);
                 self.preparing = Some((link, lost));
-                return Verdict::Again;
+                return None;
             }
             self.failed = self.failed.saturating_add(1);
         }
@@ -74,27 +64,27 @@ impl Request {
         };
         match decide(&failure) {
             // Its first rows are with the caller.
-            _ if self.has_begun => Verdict::Fail(error),
+            _ if self.has_begun => {}
             Decision::SameTarget if has_time => {
                 self.retries = self.retries.saturating_add(1);
-                Verdict::Again
+                return None;
             }
             Decision::NextTarget if has_time && self.failed < ATTEMPTS_MAX => {
                 // More may be lost before anything was sent than are remembered.
                 let _first_ones = member.map(|member| self.tried.push(member));
                 self.target = None;
                 if has_more(self) {
-                    return Verdict::Again;
+                    return None;
                 }
                 // Where there is no other node there is perhaps another connection.
                 self.tried.clear();
-                match is_lost(&error) {
-                    true => Verdict::Again,
-                    false => Verdict::Fail(error),
+                if is_lost(&error) {
+                    return None;
                 }
             }
-            _ => Verdict::Fail(error),
+            _ => {}
         }
+        Some(error)
     }
 
     /// The place among its statements of the one that the node does not know.
@@ -156,7 +146,7 @@ mod tests {
                 request.judge(Err(lost.clone()), &agreed, from, Instant::ZERO, &mut |_| {
                     true
                 });
-            assert!(matches!(verdict, Verdict::Again));
+            assert_eq!(verdict, None);
         }
         assert_eq!(request.tried.first(), Some(&0));
     }
