@@ -22,11 +22,9 @@ pub struct Member {
     dc: u16,
     rack: u16,
     sharding: Option<ShardMap>,
-    contact: Option<u8>,
     pub(super) distance: Distance,
     is_present: bool,
     pub(super) is_up: bool,
-    is_enabled: bool,
     pub(super) has_tokens: bool,
     /// The reading under way has come by it.
     is_seen: bool,
@@ -145,7 +143,7 @@ impl Member {
     }
 
     /// Where clients reach it, under the port of the contact point. `None` if its own row did not
-    /// say: then it is reached only through the contact point that led to it.
+    /// say.
     pub fn address(&self) -> Option<IpAddr> {
         self.address.ip()
     }
@@ -164,12 +162,6 @@ impl Member {
         self.sharding
     }
 
-    /// The number of the contact point that led to it, for as long as its row names the same
-    /// address as it did then.
-    pub const fn contact(&self) -> Option<u8> {
-        self.contact
-    }
-
     /// Whether it belongs to the cluster. The others are places that are free, or will be.
     pub const fn is_present(&self) -> bool {
         self.is_present
@@ -178,11 +170,6 @@ impl Member {
     /// Whether it is believed to be up.
     pub const fn is_up(&self) -> bool {
         self.is_up
-    }
-
-    /// Whether the session's own filter lets it be contacted.
-    pub const fn is_enabled(&self) -> bool {
-        self.is_enabled
     }
 
     /// Whether it is in the preferred data centre, if one is named.
@@ -197,7 +184,7 @@ impl Member {
 
     /// Its distance, if requests may go there. Who has a link to it knows that it is up.
     pub(super) fn reach(&self, remote_allowed: bool, is_linked: bool) -> Option<Distance> {
-        let is_usable = self.is_present && self.is_enabled && (self.is_up || is_linked);
+        let is_usable = self.is_present && (self.is_up || is_linked);
         (is_usable && (remote_allowed || self.is_local())).then_some(self.distance)
     }
 
@@ -296,7 +283,8 @@ impl Plane {
         self.cluster.by_host_id(host_id)
     }
 
-    /// The name of a data centre or rack by [`Member::place`].
+    /// The name of a data centre or rack by [`Member::place`]; empty where they are not kept: that is
+    /// done for features `compact-ring` and `warm-start`.
     pub fn name(&self, number: u16) -> &str {
         self.cluster
             .names
@@ -337,12 +325,13 @@ impl Plane {
             cluster.left_out = cluster.left_out.saturating_add(1);
             return None;
         };
-        let dc = cluster.intern(row.dc, members_max);
-        let rack = cluster.intern(row.rack, members_max);
+        let [dc, rack] = [row.dc, row.rack].map(|name| match HAS_NAMES {
+            true => cluster.intern(name, members_max),
+            false => u16::MAX,
+        });
         if known.is_none() {
             let new = Member {
                 is_up: true,
-                is_enabled: true,
                 ..Member::default()
             };
             match cluster.members.get_mut(place) {
@@ -353,9 +342,6 @@ impl Plane {
         let member = cluster.members.get_mut(place)?;
         if member.is_seen && member.address <= row.address {
             return Some(number);
-        }
-        if member.address != row.address {
-            member.contact = None;
         }
         member.host_id = row.host_id;
         member.address = row.address;
@@ -373,19 +359,9 @@ impl Plane {
         self.change(member, |member| member.is_up = is_up);
     }
 
-    /// Notes whether the session's own filter lets a node be contacted.
-    pub fn set_enabled(&mut self, member: u16, is_enabled: bool) {
-        self.change(member, |member| member.is_enabled = is_enabled);
-    }
-
     /// Notes what a link told about the shards of a node.
     pub fn set_sharding(&mut self, member: u16, sharding: Option<ShardMap>) {
         self.change(member, |member| member.sharding = sharding);
-    }
-
-    /// Notes by which contact point a node was reached, so that it is reached there again.
-    pub fn set_contact(&mut self, member: u16, contact: Option<u8>) {
-        self.change(member, |member| member.contact = contact);
     }
 
     fn change(&mut self, member: u16, change: impl FnOnce(&mut Member)) {
@@ -397,6 +373,9 @@ impl Plane {
 
 /// Numbers above stand for hosts that are not known yet.
 const MEMBERS_MAX: usize = 0x7fff;
+
+/// Whether names of data centres and racks are kept.
+const HAS_NAMES: bool = cfg!(any(test, feature = "compact-ring", feature = "warm-start"));
 
 /// A name that is longer is not kept.
 const NAME_LEN_MAX: usize = 255;

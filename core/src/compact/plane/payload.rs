@@ -6,21 +6,17 @@
 
 use uuid::Uuid;
 
-use super::tablets::REPLICAS_MAX;
 use crate::routing::{PayloadKind, TabletVersion};
-
-/// Hosts and shards as the server names them. Shards that no node can have stand as `u16::MAX`.
-pub(super) type NamedReplicas = heapless::Vec<(Uuid, u16), REPLICAS_MAX>;
 
 /// A range, and a version if there is one.
 pub(super) type Head = ((i64, i64), Option<TabletVersion>);
 
-/// Reads the value of a payload, its first replicas into an empty list; nothing if it is not what its
-/// kind prescribes.
+/// Reads the value of a payload, and calls `take` with each replica as the server names it; nothing if
+/// it is not what its kind prescribes. A shard that no node can have is `u16::MAX`.
 pub(super) fn parse(
     kind: PayloadKind,
     mut value: &[u8],
-    replicas: &mut NamedReplicas,
+    take: &mut dyn FnMut(Uuid, u16),
 ) -> Option<Head> {
     let first = long(&mut value)?;
     let last = long(&mut value)?;
@@ -49,12 +45,13 @@ pub(super) fn parse(
         }
         // No node has so many shards; the replica is then used without one.
         let shard = u16::try_from(shard).unwrap_or(u16::MAX);
-        let _first_ones = replicas.push((Uuid::from_bytes(*host_id), shard));
+        take(Uuid::from_bytes(*host_id), shard);
     }
     Some(((first, last), version))
 }
 
 /// A `bigint` behind its length.
+#[inline(never)]
 fn long(from: &mut &[u8]) -> Option<i64> {
     let (len, rest) = from.split_first_chunk::<4>()?;
     let (value, rest) = rest.split_first_chunk::<8>()?;

@@ -28,6 +28,14 @@ pub(super) struct Replica {
     pub(super) shard: u16,
 }
 
+/// Those of a tablet, as they are stored.
+#[derive(Default)]
+struct Replicas {
+    known: heapless::Vec<Replica, REPLICAS_MAX>,
+    /// One of them was not heard of before.
+    is_strange: bool,
+}
+
 pub(super) const STRANGERS: u16 = 0x8000;
 const NOBODY: u16 = u16::MAX;
 
@@ -326,9 +334,12 @@ impl Plane {
 
     /// Takes the payload of an answer to a statement on this table.
     pub fn learn(&mut self, table: TableKey, kind: PayloadKind, value: &[u8]) -> Learned {
-        let mut replicas = payload::NamedReplicas::new();
-        match payload::parse(kind, value, &mut replicas) {
-            Some((range, version)) => self.put_tablet(table, range, version, &replicas),
+        let mut replicas = Replicas::default();
+        let parsed = payload::parse(kind, value, &mut |host_id, shard| {
+            self.take_replica(&mut replicas, host_id, shard);
+        });
+        match parsed {
+            Some((range, version)) => self.store(table, range, version, &replicas),
             None => Learned::Refused,
         }
     }
@@ -338,21 +349,28 @@ impl Plane {
     pub fn put_tablet(
         &mut self,
         table: TableKey,
+        range: (i64, i64),
+        version: Option<TabletVersion>,
+        named: &[(Uuid, u16)],
+    ) -> Learned {
+        let mut replicas = Replicas::default();
+        for &(host_id, shard) in named {
+            self.take_replica(&mut replicas, host_id, shard);
+        }
+        self.store(table, range, version, &replicas)
+    }
+
+    fn store(
+        &mut self,
+        table: TableKey,
         (first, last): (i64, i64),
         version: Option<TabletVersion>,
-        replicas: &[(Uuid, u16)],
+        replicas: &Replicas,
     ) -> Learned {
-        let replicas = replicas.get(..REPLICAS_MAX).unwrap_or(replicas);
-        let len = replicas.len().div_ceil(INLINE_REPLICAS);
+        let known = &replicas.known;
+        let len = known.len().div_ceil(INLINE_REPLICAS);
         if first >= last || len == 0 || len > self.tablets.records_max {
             return Learned::Refused;
-        }
-        let mut is_strange = false;
-        let mut known = heapless::Vec::<Replica, REPLICAS_MAX>::new();
-        for &(host_id, shard) in replicas {
-            let node = self.node_of(host_id, &mut is_strange);
-            // The capacities are the same.
-            let _fits = known.push(Replica { node, shard });
         }
         let new = Record {
             first,
@@ -369,16 +387,24 @@ impl Plane {
         if let Some(old) = self.tablets.find(table.0, Token::new(last))
             && let Some(head) = old.first()
             && (head.first == first && head.last == last && head.version() == version)
-            && old.iter().flat_map(Record::replicas).eq(&known)
+            && old.iter().flat_map(Record::replicas).eq(known)
         {
             return Learned::Unchanged;
         }
-        self.tablets.insert(&new, &known);
-        if is_strange {
+        self.tablets.insert(&new, known);
+        if replicas.is_strange {
             self.read_again();
             return Learned::StoredWithStranger;
         }
         Learned::Stored
+    }
+
+    /// Adds a replica; more than can be known are not.
+    fn take_replica(&mut self, replicas: &mut Replicas, host_id: Uuid, shard: u16) {
+        if !replicas.known.is_full() {
+            let node = self.node_of(host_id, &mut replicas.is_strange);
+            let _fits = replicas.known.push(Replica { node, shard });
+        }
     }
 
     /// The number under which a host is stored; notes if it was not heard of before.

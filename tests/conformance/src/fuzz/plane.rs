@@ -92,7 +92,6 @@ impl Play {
                     let sharding = ShardMap::new(u16::from(input.byte() % 5), 12).ok();
                     self.plane.set_sharding(member, sharding);
                     self.plane.set_up(member, input.one_in(2));
-                    self.plane.set_enabled(member, !input.one_in(4));
                 }
             },
         }
@@ -186,9 +185,7 @@ impl Play {
         while let (Some(candidate), _) = self.plane.choose(&route, &tried, entropy, &load) {
             assert!(self.plane.has_more(&route, &tried, &load));
             let member = self.plane.member(candidate.member).expect("it is present");
-            assert!(
-                member.is_enabled() && (member.is_up() || load(candidate.member, None).is_some())
-            );
+            assert!(member.is_up() || load(candidate.member, None).is_some());
             let is_known = |shard| {
                 member
                     .sharding()

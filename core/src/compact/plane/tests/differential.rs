@@ -103,7 +103,7 @@ impl World {
                 tokens,
                 // There, what a live connection tells is told to the view.
                 is_up: !is_one_of(rng, 6) || load.is_some(),
-                is_enabled: !is_one_of(rng, 9),
+                is_enabled: true,
             });
         }
         self.writer.set_nodes(&specs);
@@ -121,7 +121,6 @@ impl World {
             let is_linked = self.loads[usize::from(number)].is_some();
             self.plane
                 .set_up(number, if is_linked { is_up } else { spec.is_up });
-            self.plane.set_enabled(number, spec.is_enabled);
             self.plane.ring.put_all(number, &spec.tokens);
             let count = self.rng.below(9) as u16;
             let sharding = ShardMap::new(count, 12).ok();

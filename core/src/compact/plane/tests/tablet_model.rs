@@ -322,8 +322,11 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 /// Says of these bytes what the parser of servers says.
 fn check(kind: PayloadKind, value: &[u8]) -> bool {
-    let mut listed = payload::NamedReplicas::new();
-    let ours = payload::parse(kind, value, &mut listed);
+    let mut listed = Vec::new();
+    let ours = payload::parse(kind, value, &mut |host_id, shard| {
+        listed.push((host_id, shard))
+    });
+    listed.truncate(tablets::REPLICAS_MAX);
     let theirs = parse_payload(kind, value).ok();
     assert_eq!(ours.is_some(), theirs.is_some(), "{kind:?} {value:02x?}");
     if let (Some(ours), Some(theirs)) = (&ours, &theirs) {
