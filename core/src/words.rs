@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Which of the words this is, counted from 0.
 pub(crate) fn place(words: &str, word: &str) -> Option<usize> {
@@ -44,6 +45,11 @@ pub(crate) fn boxed(text: &str) -> Box<str> {
 #[inline(never)]
 pub(crate) fn boxed_bytes(bytes: &[u8]) -> Box<[u8]> {
     Box::from(bytes)
+}
+
+/// Appends a value by code that all types share, where `push` has some of its own for each.
+pub(crate) fn append<T>(list: &mut Vec<T>, value: T) {
+    list.extend(Some(value));
 }
 
 /// One text of several.

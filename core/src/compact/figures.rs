@@ -5,6 +5,7 @@ use super::host::Host;
 use super::machine::Machine;
 use crate::config::HAS_TOPOLOGY;
 use crate::target::Endpoint;
+use crate::words::append;
 
 impl Machine {
     /// Where the nodes are that answers and errors have named by their numbers.
@@ -39,7 +40,7 @@ impl Machine {
         host.node(node, &place);
         match self.nodes.iter_mut().find(|(number, _)| *number == node) {
             Some((_, told)) => *told = place,
-            None if usize::from(next) < NODES_MAX => self.nodes.push((node, place)),
+            None if usize::from(next) < NODES_MAX => append(&mut self.nodes, (node, place)),
             None => {}
         }
         if let Some(link) = self.links.get_mut(at) {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::routing::{Policy, ShardMap};
 use crate::time::Instant;
-use crate::words::boxed;
+use crate::words::{append, boxed};
 
 /// A node.
 #[derive(Clone, Debug, Default)]
@@ -336,7 +336,7 @@ impl Plane {
             };
             match cluster.members.get_mut(place) {
                 Some(member) => *member = new,
-                None => cluster.members.push(new),
+                None => append(&mut cluster.members, new),
             }
         }
         let member = cluster.members.get_mut(place)?;

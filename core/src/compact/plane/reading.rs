@@ -230,14 +230,13 @@ fn write(statement: &mut Vec<u8>, parts: &[&str]) {
     let mut is_quoted = false;
     for part in parts {
         for byte in part.bytes() {
-            statement.push(byte);
             // Within quotes a quote is written twice, and nothing else has a meaning.
-            if is_quoted && byte == b'\'' {
-                statement.push(byte);
-            }
+            let is_twice = is_quoted && byte == b'\'';
+            let bytes = [byte; 2];
+            statement.extend_from_slice(if is_twice { &bytes } else { &bytes[..1] });
         }
         if is_quoted {
-            statement.push(b'\'');
+            statement.extend_from_slice(b"'");
         }
         is_quoted = !is_quoted;
     }

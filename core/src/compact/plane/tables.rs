@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use uuid::Uuid;
 
 use crate::routing::Partitioner;
-use crate::words::boxed;
+use crate::words::{append, boxed};
 
 /// A table that a statement uses, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ impl Plane {
                     is_strategy_due: false,
                 };
                 keyspace.demand(self.reading.is_scylla);
-                self.keyspaces.push(keyspace);
+                append(&mut self.keyspaces, keyspace);
                 self.keyspaces.len().saturating_sub(1)
             });
             let mut table = Table {
@@ -90,7 +90,7 @@ impl Plane {
                 is_due: false,
             };
             table.demand(self.reading.is_scylla);
-            self.tables.push(table);
+            append(&mut self.tables, table);
         }
         Some(TableKey(key))
     }

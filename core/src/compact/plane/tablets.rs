@@ -13,6 +13,7 @@ use core::cell::Cell;
 use uuid::Uuid;
 
 use crate::routing::{PayloadKind, TabletVersion, Token, VersionBlock};
+use crate::words::append;
 
 /// Replicas of a tablet that are known; further ones count as ordinary nodes.
 pub(super) const REPLICAS_MAX: usize = 16;
@@ -189,7 +190,7 @@ impl Tablets {
             for place in self.records.iter_mut().skip(at) {
                 core::mem::swap(place, &mut record);
             }
-            self.records.push(record);
+            append(&mut self.records, record);
         }
     }
 
