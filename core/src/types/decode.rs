@@ -155,14 +155,15 @@ impl<'a, T: DecodeValue<'a>> DecodeValue<'a> for MaybeEmpty<T> {
     }
 }
 
-/// Hands each element of a list, set or vector to `take`.
+/// Hands each element of a list, set or vector to `take`. A list or set that is null has none: nodes keep
+/// an empty collection as no cells at all, and answer null for it.
 pub(super) fn decode_sequence<'a>(
     ty: &ColumnType,
     cell: Option<&'a [u8]>,
     mut take: impl FnMut(&ColumnType, Option<&'a [u8]>) -> Result<(), DecodeValueError>,
 ) -> Result<(), DecodeValueError> {
-    let cell = cell.ok_or(DecodeValueError::Null)?;
     if let ColumnType::Vector(vector) = ty {
+        let cell = cell.ok_or(DecodeValueError::Null)?;
         let mut elements = VectorElements::parse(vector, cell)?;
         while let Some(element) = elements.next() {
             take(&vector.element, Some(element?))?;
@@ -172,6 +173,9 @@ pub(super) fn decode_sequence<'a>(
     let Some(element_type) = element_type(ty) else {
         return Err(TypeMismatch::new("sequence", ty).into());
     };
+    let Some(cell) = cell else {
+        return Ok(());
+    };
     let mut elements = Elements::parse(cell, 1)?;
     while let Some(element) = elements.next() {
         take(element_type, element?)?;
@@ -179,7 +183,7 @@ pub(super) fn decode_sequence<'a>(
     elements.finish()
 }
 
-/// Hands each key and value of a map to `take`.
+/// Hands each key and value of a map to `take`; one that is null has none, as above.
 pub(super) fn decode_map<'a>(
     ty: &ColumnType,
     cell: Option<&'a [u8]>,
@@ -188,9 +192,11 @@ pub(super) fn decode_map<'a>(
         (&ColumnType, Option<&'a [u8]>),
     ) -> Result<(), DecodeValueError>,
 ) -> Result<(), DecodeValueError> {
-    let cell = cell.ok_or(DecodeValueError::Null)?;
     let ColumnType::Map(types) = ty else {
         return Err(TypeMismatch::new("map", ty).into());
+    };
+    let Some(cell) = cell else {
+        return Ok(());
     };
     let mut elements = Elements::parse(cell, 2)?;
     while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
@@ -254,6 +260,26 @@ decode_map! {
     [K: DecodeValue<'a> + Ord, V: DecodeValue<'a>] BTreeMap<K, V>;
     [K: DecodeValue<'a> + Eq + Hash, V: DecodeValue<'a>, S: BuildHasher + Default]
         hashbrown::HashMap<K, V, S>;
+}
+
+#[cfg(feature = "std")]
+mod of_std {
+    #![expect(
+        clippy::disallowed_types,
+        reason = "users make them, the core does not"
+    )]
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    decode_sequence! {
+        [T: DecodeValue<'a> + Eq + Hash, S: BuildHasher + Default] HashSet<T, S>, Set => insert;
+    }
+
+    decode_map! {
+        [K: DecodeValue<'a> + Eq + Hash, V: DecodeValue<'a>, S: BuildHasher + Default]
+            HashMap<K, V, S>;
+    }
 }
 
 impl<'a, T: DecodeValue<'a>, const N: usize> DecodeValue<'a> for [T; N] {
@@ -406,6 +432,40 @@ mod tests {
             "000000020000000800000004000000010000000d00000004000000020000000162",
             vec![(1, None), (2, Some(String::from("b")))],
         );
+    }
+
+    #[test]
+    fn a_collection_that_is_null_is_empty_unless_it_is_asked_for() {
+        let none = Ok(Vec::<i32>::new());
+        assert_eq!(decode("ListType(Int32Type)", None), none);
+        assert_eq!(decode("SetType(Int32Type)", None), none);
+        assert_eq!(
+            decode("MapType(Int32Type,Int32Type)", None),
+            Ok(BTreeMap::<i32, i32>::new())
+        );
+        assert_eq!(decode("ListType(Int32Type)", None), Ok(None::<Vec<i32>>));
+        let vector = decode::<Vec<f32>>("VectorType(FloatType,3)", None);
+        assert_eq!(vector, Err(DecodeValueError::Null));
+        let missing = decode::<[f32; 3]>("VectorType(FloatType,3)", None);
+        assert_eq!(missing, Err(DecodeValueError::Null));
+    }
+
+    #[test]
+    #[cfg(feature = "std")]
+    #[expect(
+        clippy::disallowed_types,
+        reason = "users make them, the core does not"
+    )]
+    fn collections_of_the_standard_library() {
+        use std::collections::{HashMap, HashSet};
+        check(
+            "SetType(Int32Type)",
+            "000000010000000400000001",
+            HashSet::from([1]),
+        );
+        let map = "0000000100000001610000000400000007";
+        let expected = HashMap::from([(String::from("a"), 7)]);
+        check("MapType(UTF8Type,Int32Type)", map, expected);
     }
 
     #[test]

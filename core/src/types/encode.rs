@@ -301,6 +301,22 @@ encode_collection! {
     [K: EncodeValue, V: EncodeValue, S] hashbrown::HashMap<K, V, S> => encode_map;
 }
 
+#[cfg(feature = "std")]
+mod of_std {
+    #![expect(
+        clippy::disallowed_types,
+        reason = "users make them, the core does not"
+    )]
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    encode_collection! {
+        [T: EncodeValue, S] HashSet<T, S> => encode_sequence;
+        [K: EncodeValue, V: EncodeValue, S] HashMap<K, V, S> => encode_map;
+    }
+}
+
 /// The fields of a tuple type, if so many may be given.
 pub(super) fn tuple_fields<'t>(
     rust: &'static str,
