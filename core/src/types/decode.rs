@@ -30,7 +30,7 @@ pub trait DecodeValue<'a>: Sized {
     fn decode(ty: &ColumnType, cell: Option<&'a [u8]>) -> Result<Self, DecodeValueError>;
 }
 
-fn mismatch<T>(ty: &ColumnType) -> TypeMismatch {
+pub(super) fn mismatch<T>(ty: &ColumnType) -> TypeMismatch {
     TypeMismatch::new(type_name::<T>(), ty)
 }
 
@@ -206,7 +206,7 @@ pub(super) fn decode_map<'a>(
 }
 
 /// Implements the trait for collections of elements.
-macro_rules! decode_sequence {
+macro_rules! decode_sequences {
     ($([$($generics:tt)*] $rust:ty, $($cql:ident)|+ => $insert:ident;)+) => {$(
         impl<'a, $($generics)*> DecodeValue<'a> for $rust {
             fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
@@ -228,14 +228,14 @@ macro_rules! decode_sequence {
     )+};
 }
 
-decode_sequence! {
+decode_sequences! {
     [T: DecodeValue<'a>] Vec<T>, List | Set | Vector => push;
     [T: DecodeValue<'a> + Ord] BTreeSet<T>, Set => insert;
     [T: DecodeValue<'a> + Eq + Hash, S: BuildHasher + Default] hashbrown::HashSet<T, S>, Set => insert;
 }
 
 /// Implements the trait for maps.
-macro_rules! decode_map {
+macro_rules! decode_maps {
     ($([$($generics:tt)*] $rust:ty;)+) => {$(
         impl<'a, $($generics)*> DecodeValue<'a> for $rust {
             fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
@@ -256,31 +256,14 @@ macro_rules! decode_map {
     )+};
 }
 
-decode_map! {
+decode_maps! {
     [K: DecodeValue<'a> + Ord, V: DecodeValue<'a>] BTreeMap<K, V>;
     [K: DecodeValue<'a> + Eq + Hash, V: DecodeValue<'a>, S: BuildHasher + Default]
         hashbrown::HashMap<K, V, S>;
 }
 
 #[cfg(feature = "std")]
-mod of_std {
-    #![expect(
-        clippy::disallowed_types,
-        reason = "users make them, the core does not"
-    )]
-    use std::collections::{HashMap, HashSet};
-
-    use super::*;
-
-    decode_sequence! {
-        [T: DecodeValue<'a> + Eq + Hash, S: BuildHasher + Default] HashSet<T, S>, Set => insert;
-    }
-
-    decode_map! {
-        [K: DecodeValue<'a> + Eq + Hash, V: DecodeValue<'a>, S: BuildHasher + Default]
-            HashMap<K, V, S>;
-    }
-}
+pub(super) use {decode_maps, decode_sequences};
 
 impl<'a, T: DecodeValue<'a>, const N: usize> DecodeValue<'a> for [T; N] {
     fn type_check(ty: &ColumnType) -> Result<(), TypeMismatch> {
@@ -448,24 +431,6 @@ mod tests {
         assert_eq!(vector, Err(DecodeValueError::Null));
         let missing = decode::<[f32; 3]>("VectorType(FloatType,3)", None);
         assert_eq!(missing, Err(DecodeValueError::Null));
-    }
-
-    #[test]
-    #[cfg(feature = "std")]
-    #[expect(
-        clippy::disallowed_types,
-        reason = "users make them, the core does not"
-    )]
-    fn collections_of_the_standard_library() {
-        use std::collections::{HashMap, HashSet};
-        check(
-            "SetType(Int32Type)",
-            "000000010000000400000001",
-            HashSet::from([1]),
-        );
-        let map = "0000000100000001610000000400000007";
-        let expected = HashMap::from([(String::from("a"), 7)]);
-        check("MapType(UTF8Type,Int32Type)", map, expected);
     }
 
     #[test]

@@ -277,7 +277,7 @@ pub(super) fn encode_map<'v, K: EncodeValue + 'v, V: EncodeValue + 'v>(
 }
 
 /// Implements the trait for collections.
-macro_rules! encode_collection {
+macro_rules! encode_collections {
     ($([$($generics:tt)*] $rust:ty => $encode:ident;)+) => {$(
         impl<$($generics)*> EncodeValue for $rust {
             fn encode(
@@ -291,7 +291,7 @@ macro_rules! encode_collection {
     )+};
 }
 
-encode_collection! {
+encode_collections! {
     [T: EncodeValue] [T] => encode_sequence;
     [T: EncodeValue] Vec<T> => encode_sequence;
     [T: EncodeValue, const N: usize] [T; N] => encode_sequence;
@@ -302,20 +302,7 @@ encode_collection! {
 }
 
 #[cfg(feature = "std")]
-mod of_std {
-    #![expect(
-        clippy::disallowed_types,
-        reason = "users make them, the core does not"
-    )]
-    use std::collections::{HashMap, HashSet};
-
-    use super::*;
-
-    encode_collection! {
-        [T: EncodeValue, S] HashSet<T, S> => encode_sequence;
-        [K: EncodeValue, V: EncodeValue, S] HashMap<K, V, S> => encode_map;
-    }
-}
+pub(super) use encode_collections;
 
 /// The fields of a tuple type, if so many may be given.
 pub(super) fn tuple_fields<'t>(

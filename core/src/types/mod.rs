@@ -60,6 +60,8 @@ mod error;
 mod number;
 mod order;
 mod row;
+#[cfg(feature = "std")]
+mod std_collections;
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod structs;
