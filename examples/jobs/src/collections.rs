@@ -2,8 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use messina_core::types::{CqlValue, Unset};
-use messina_tokio::{Error, Session};
+use messina_tokio::types::{CqlValue, Unset};
+use messina_tokio::{DecodeValue, EncodeValue, Error, Session};
+
+/// A value of the type `yard`.
+#[derive(Debug, EncodeValue, DecodeValue)]
+struct Yard {
+    town: String,
+    year: i32,
+}
 
 /// Runs the job.
 pub async fn run(session: &Session) -> Result<(), Error> {
@@ -38,13 +45,16 @@ pub async fn run(session: &Session) -> Result<(), Error> {
         flags.len()
     );
 
-    // A value whose type is known only when the program runs.
-    session.query(BUILT, ()).await?;
-    let built = session
-        .query("SELECT built FROM jobs.ships WHERE name = 'Aurora'", ())
-        .await?;
-    let (built,) = built.single_row::<(CqlValue,)>()?;
-    println!("built: {built:?}");
+    // A value of a user-defined type, field by field; and as it comes where nobody knows its type.
+    let build = session.prepare(BUILD).await?;
+    let yard = Yard {
+        town: String::from("Genoa"),
+        year: 1998,
+    };
+    session.execute(&build, (yard, "Aurora")).await?;
+    let built = session.query(BUILT, ("Aurora",)).await?;
+    println!("built: {:?}", built.single_row::<(Yard,)>()?.0);
+    println!("built: {:?}", built.single_row::<(CqlValue,)>()?.0);
     Ok(())
 }
 
@@ -55,6 +65,6 @@ const SCHEMA: [&str; 2] = [
 ];
 const INSERT: &str = "INSERT INTO jobs.ships (name, speeds, flags, calls, note)
     VALUES (?, ?, ?, ?, ?)";
-const BUILT: &str =
-    "UPDATE jobs.ships SET built = {town: 'Genoa', year: 1998} WHERE name = 'Aurora'";
+const BUILD: &str = "UPDATE jobs.ships SET built = ? WHERE name = ?";
+const BUILT: &str = "SELECT built FROM jobs.ships WHERE name = ?";
 const SELECT: &str = "SELECT speeds, flags, calls, note FROM jobs.ships WHERE name = ?";
