@@ -15,7 +15,7 @@ use crate::sync::Shared;
 use crate::types::{BindError, RowError};
 use crate::wire::response::{ErrorCode, ServerError};
 use crate::wire::{EncodeError, ParseError};
-use crate::words::{put, put_char, put_digit};
+use crate::words::{HAS_TEXTS, put, put_char, put_digit};
 
 /// What went wrong, where, and whether the request may have taken effect all the same.
 #[derive(PartialEq)]
@@ -312,6 +312,9 @@ impl Error {
     #[cold]
     #[inline(never)]
     pub fn with_text(kind: ErrorKind, text: impl Into<String>) -> Self {
+        if !HAS_TEXTS {
+            return Self::new(kind);
+        }
         Self::detailed(kind, Detail::Text(text.into()))
     }
 

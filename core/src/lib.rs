@@ -64,6 +64,8 @@ pub const FEATURES: &[&str] = &[
     "compact-ring",
     #[cfg(feature = "early-requests")]
     "early-requests",
+    #[cfg(feature = "error-texts")]
+    "error-texts",
     #[cfg(feature = "keyspaces")]
     "keyspaces",
     #[cfg(feature = "lazy-shards")]

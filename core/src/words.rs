@@ -17,6 +17,18 @@ pub(crate) fn at(words: &str, place: usize) -> &str {
     core::str::from_utf8(word.unwrap_or_default()).unwrap_or_default()
 }
 
+/// Whether errors have texts beside their kinds.
+pub(crate) const HAS_TEXTS: bool = cfg!(any(test, feature = "error-texts"));
+
+/// A text that is put together for an error; nothing is, where errors have none.
+pub(crate) fn explain(put: impl FnOnce(&mut String)) -> String {
+    let mut text = String::new();
+    if HAS_TEXTS {
+        put(&mut text);
+    }
+    text
+}
+
 /// Appends a text.
 #[inline(never)]
 pub(crate) fn put(text: &mut String, more: &str) {

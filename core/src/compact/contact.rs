@@ -14,7 +14,7 @@ use crate::error::{
 use crate::target::Endpoint;
 use crate::time::Instant;
 use crate::wire::response::ErrorCode;
-use crate::words::put;
+use crate::words::{HAS_TEXTS, explain, put};
 
 /// The walks.
 #[derive(Debug)]
@@ -101,16 +101,19 @@ impl Contact {
         if is_about_credentials(&error) {
             self.forget();
         }
-        if !self.places.is_empty() {
-            put(&mut self.places, ", ");
+        if HAS_TEXTS {
+            if !self.places.is_empty() {
+                put(&mut self.places, ", ");
+            }
+            place.put_text(&mut self.places);
         }
-        place.put_text(&mut self.places);
         let first = self.causes.first();
         self.is_mixed = match first {
             Some(first) => self.is_mixed || first.kind() != error.kind(),
             None => false,
         };
-        self.causes.push(with_place(error, place.text()));
+        let place = explain(|text| place.put_text(text));
+        self.causes.push(with_place(error, place));
     }
 
     /// The same after it had been adopted: the others get fresh time.
@@ -232,6 +235,9 @@ pub(super) fn may_be_for_assumption(error: &Error) -> bool {
 
 /// Names the place where the error does not have a text of its own.
 fn with_place(error: Error, place: String) -> Error {
+    if !HAS_TEXTS {
+        return error;
+    }
     match error.kind() {
         ErrorKind::Link(_)
         | ErrorKind::Timeout(_)

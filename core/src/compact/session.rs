@@ -29,7 +29,7 @@ use crate::exec::paging::PagingState;
 use crate::sync::Local;
 use crate::target::{Security, SteeringKind};
 use crate::wire::Values;
-use crate::words::put;
+use crate::words::{explain, put};
 
 /// Makes a session and its runner. Nothing happens until the runner is polled; then
 /// [`Session::ready`] tells when the session can be used, or why it cannot.
@@ -317,11 +317,13 @@ fn begin(
 #[inline(never)]
 pub(super) fn does_not_fit(index: usize, markers: usize) -> Error {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let mut text = alloc::string::String::from("value ");
-    put_number(&mut text, u64::from(number(index)).saturating_add(1));
-    put(&mut text, " does not fit one of ");
-    put_number(&mut text, u64::from(number(markers)));
-    put(&mut text, " markers");
+    let text = explain(|text| {
+        put(text, "value ");
+        put_number(text, u64::from(number(index)).saturating_add(1));
+        put(text, " does not fit one of ");
+        put_number(text, u64::from(number(markers)));
+        put(text, " markers");
+    });
     Error::with_text(ErrorKind::Encode(EncodeFailure::Value), text)
 }
 

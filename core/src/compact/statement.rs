@@ -12,7 +12,7 @@ use crate::error::{EncodeFailure, Error, ErrorKind};
 use crate::routing::Token;
 use crate::wire::response::{KeyIndexes, Prepared, ResultBody};
 use crate::wire::{Dialect, Sink as _, Values};
-use crate::words::{boxed_bytes, put};
+use crate::words::{boxed_bytes, explain, put};
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -152,11 +152,12 @@ fn with_length(bytes: &[u8]) -> Result<Box<[u8]>, Error> {
 #[inline(never)]
 fn wrong_count(values: u16, markers: u16) -> Error {
     let kind = ErrorKind::Encode(EncodeFailure::Value);
-    let mut text = alloc::string::String::new();
-    put_number(&mut text, u64::from(values));
-    put(&mut text, " values for ");
-    put_number(&mut text, u64::from(markers));
-    put(&mut text, " markers");
+    let text = explain(|text| {
+        put_number(text, u64::from(values));
+        put(text, " values for ");
+        put_number(text, u64::from(markers));
+        put(text, " markers");
+    });
     Error::with_text(kind, text)
 }
 

@@ -37,7 +37,7 @@ use crate::wire::{
     Compression, Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader,
     put_frame,
 };
-use crate::words::{boxed, joined};
+use crate::words::{boxed, explain, joined};
 
 /// What every connection of a session says in its handshake.
 #[derive(Clone)]
@@ -502,7 +502,8 @@ fn version_refused(asked: ProtocolVersion, text: &str) -> Error {
         ProtocolVersion::V4 => "4",
         ProtocolVersion::V5 => "5",
     };
-    Error::with_text(kind, joined(&["asked for version ", number, ": ", text]))
+    let text = explain(|all| all.push_str(&joined(&["asked for version ", number, ": ", text])));
+    Error::with_text(kind, text)
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ fn no_optional_feature() -> Result<()> {
     let expected = [
         "std",
         "early-requests",
+        "error-texts",
         "keyspaces",
         "prepare-ahead",
         "topology",
