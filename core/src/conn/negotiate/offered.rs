@@ -1,0 +1,79 @@
+//! What follows from what a node offers.
+
+use alloc::vec::Vec;
+
+use super::super::extensions::{Agreed, Offer, TabletsRouting, key};
+use super::HandshakeConfig;
+use crate::wire::Compression;
+use crate::wire::response::Supported;
+
+pub(super) fn offers(supported: &Supported<'_>, wanted: Compression) -> bool {
+    let offered = supported.get(key::COMPRESSION);
+    offered.is_some_and(|names| names.iter().any(|name| name == wanted.name()))
+}
+
+/// What follows from an offer.
+#[inline(never)]
+pub(super) fn agree(config: &HandshakeConfig, agreed: &mut Agreed, offer: &Offer) {
+    agreed.tablets = tablets(config, offer);
+    agreed.metadata_id = offer.metadata_id || config.version.has_metadata_id();
+    agreed.offer = *offer;
+}
+
+fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {
+    match (config.tablets_max, offer.tablets()) {
+        (TabletsRouting::Off, _) => TabletsRouting::Off,
+        (TabletsRouting::V1, TabletsRouting::V2) if offer.tablets_v1 => TabletsRouting::V1,
+        (TabletsRouting::V1, TabletsRouting::V2) => TabletsRouting::Off,
+        (_, offered) => offered,
+    }
+}
+
+/// STARTUP's options: an extension is switched on by the presence of its key, so only what is
+/// offered and wanted is named.
+pub(super) fn startup_options<'a>(
+    config: &'a HandshakeConfig,
+    agreed: &Agreed,
+) -> Vec<(&'a str, &'a str)> {
+    let mut options = Vec::new();
+    put_option(&mut options, key::CQL_VERSION, "3.0.0");
+    for (name, value) in &config.startup_options {
+        put_option(&mut options, name, value);
+    }
+    let (offer, tablets) = (&agreed.offer, agreed.tablets);
+    if let Some(text) = &config.driver_config
+        && offer.client_options
+    {
+        put_option(&mut options, key::DRIVER_CONFIG, text);
+    }
+    if let Some(wanted) = config.compression {
+        put_option(&mut options, key::COMPRESSION, wanted.name());
+    }
+    let are_on = [
+        offer.lwt_mask.is_some(),
+        offer.rate_limit_error.is_some(),
+        offer.metadata_id,
+        tablets == TabletsRouting::V1,
+        tablets == TabletsRouting::V2,
+    ];
+    for (name, is_on) in EXTENSIONS.iter().zip(are_on) {
+        if is_on {
+            put_option(&mut options, name, "");
+        }
+    }
+    options
+}
+
+#[inline(never)]
+fn put_option<'a>(options: &mut Vec<(&'a str, &'a str)>, name: &'a str, value: &'a str) {
+    options.push((name, value));
+}
+
+/// The keys of extensions that have no value.
+static EXTENSIONS: [&str; 5] = [
+    key::LWT_MARK,
+    key::RATE_LIMIT_ERROR,
+    key::METADATA_ID,
+    key::TABLETS_V1,
+    key::TABLETS_V2,
+];
