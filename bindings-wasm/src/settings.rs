@@ -131,7 +131,7 @@ impl Settings {
                 let rows = number(value).map(|rows: i32| (rows > 0).then_some(rows));
                 put(&mut config.page_size, rows)
             }
-            "protocol" => put(&mut config.protocol, version(value)),
+            "protocol" => put(&mut config.protocol, version(value).map(Into::into)),
             "timestamps" => put(&mut config.client_timestamps, flag(value)),
             "earlyRequests" => put(&mut config.early_requests, flag(value)),
             "routing" => put(&mut config.routing, routing(value)),

@@ -2,6 +2,7 @@
 
 #[cfg(any(test, feature = "client-routes"))]
 mod client_routes;
+mod protocol;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,12 +27,19 @@ use crate::words::joined;
 
 #[cfg(any(test, feature = "client-routes"))]
 pub use client_routes::ClientRoutes;
+pub use protocol::ProtocolVersions;
 
 /// The port of plain CQL.
 pub const DEFAULT_PORT: u16 = 9042;
 
 /// Whether this build can know more of a cluster than one connection.
 pub(crate) const HAS_TOPOLOGY: bool = cfg!(any(test, feature = "topology"));
+
+/// The newest version that this build speaks.
+const VERSION_MAX: ProtocolVersion = match cfg!(any(test, feature = "protocol-v5")) {
+    true => ProtocolVersion::V5,
+    false => ProtocolVersion::V4,
+};
 
 /// How much of the cluster a session knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +79,9 @@ pub struct Config {
     pub authenticator: Option<Shared<dyn Authenticator>>,
     /// The name to verify under TLS instead of the address.
     pub server_name: Option<Name>,
-    /// The protocol version.
-    pub protocol: ProtocolVersion,
+    /// The protocol versions that may be spoken. [`compact`](crate::compact) does not speak
+    /// version 5.
+    pub protocol: ProtocolVersions,
     /// How frames are compressed; nodes that do not offer it cannot be used. Its variants come with
     /// the features `lz4` and `snappy`.
     pub compression: Option<Compression>,
@@ -137,7 +146,7 @@ impl Config {
             keyspace: None,
             authenticator: None,
             server_name: None,
-            protocol: ProtocolVersion::V4,
+            protocol: ProtocolVersions::AUTOMATIC,
             compression: None,
             tablets_max: TabletsRouting::V2,
             consistency: Consistency::LocalQuorum,
@@ -225,6 +234,16 @@ impl Config {
         if self.routing == Routing::Full && !HAS_TOPOLOGY {
             let text = "this build knows one connection only";
             return Err(Error::with_text(kind, text));
+        }
+        if self.protocol.first() > VERSION_MAX {
+            let text = "this build does not speak protocol 5";
+            return Err(Error::with_text(kind, text));
+        }
+        #[cfg(any(test, feature = "protocol-v5"))]
+        if self.protocol.first() == ProtocolVersion::V5
+            && !self.compression.is_none_or(Compression::is_in_version_5)
+        {
+            return Err(Error::with_text(kind, "protocol 5 knows LZ4 only"));
         }
         if self.limits.connection.in_flight == 0 {
             let text = "a connection without requests in flight is of no use";

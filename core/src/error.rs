@@ -103,6 +103,9 @@ pub enum PeerMisbehaved {
     MalformedBody,
     /// A compressed body that does not decompress, or compression that was not agreed.
     BadCompression,
+    /// A segment of protocol 5 that is not what was sent, or that may not come there.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    BadSegment,
     /// Frames for streams nobody uses keep coming.
     UnknownStreams,
     /// The connection reached another node than the one it was meant for.
@@ -427,6 +430,14 @@ impl Error {
         }
     }
 
+    /// The text that it was given, if it was.
+    pub(crate) fn own_text(&self) -> Option<&str> {
+        match self.detail() {
+            Some(Detail::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether the request may have changed something in spite of the error.
     pub fn may_have_been_applied(&self) -> bool {
         self.applied() == Applied::Unknown
@@ -570,6 +581,8 @@ fn put_phrase(text: &mut String, kind: ErrorKind) {
             PeerMisbehaved::BadStreamId => "the peer used a stream id that is not allowed",
             PeerMisbehaved::MalformedBody => "the peer sent a malformed body",
             PeerMisbehaved::BadCompression => "the peer sent a body that does not decompress",
+            #[cfg(any(test, feature = "protocol-v5"))]
+            PeerMisbehaved::BadSegment => "the peer sent a segment that is corrupt",
             PeerMisbehaved::UnknownStreams => "the peer answers requests that nobody made",
             PeerMisbehaved::WrongHost => "the connection reached another node",
         },

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::version::AskedVersion;
 use super::{ConnectionId, LookupId};
 use crate::error::{
     Error, ErrorKind, LinkError, LinkErrorKind, PeerIncompatible, PeerMisbehaved, TimeoutKind,
@@ -21,6 +22,7 @@ use crate::error::{
 use crate::rng::SmallRng;
 use crate::target::{Endpoint, Name, Resolved};
 use crate::time::Instant;
+use crate::wire::ProtocolVersion;
 use crate::wire::response::ErrorCode;
 
 /// One walk over the contact points.
@@ -28,7 +30,7 @@ use crate::wire::response::ErrorCode;
 pub(super) struct Contact {
     queue: VecDeque<Candidate>,
     lookups: SortedMap<LookupId, (Name, u16)>,
-    dialing: SortedMap<ConnectionId, Endpoint>,
+    dialing: SortedMap<ConnectionId, Attempt>,
     adopted: Option<(ConnectionId, Endpoint)>,
     causes: Vec<(Endpoint, Error)>,
     /// Attempts under way at once.
@@ -37,6 +39,13 @@ pub(super) struct Contact {
     deadline: Instant,
     /// When the next attempt may start beside those under way.
     next_at: Instant,
+}
+
+/// A connect under way, and the protocol version that it asks in.
+#[derive(Debug)]
+struct Attempt {
+    endpoint: Endpoint,
+    version: ProtocolVersion,
 }
 
 #[derive(Debug)]
@@ -109,8 +118,13 @@ impl Contact {
         self.lookups.insert(id, (name, port));
     }
 
-    pub(super) fn dialing(&mut self, id: ConnectionId, endpoint: Endpoint) {
-        self.dialing.insert(id, endpoint);
+    pub(super) fn dialing(
+        &mut self,
+        id: ConnectionId,
+        endpoint: Endpoint,
+        version: ProtocolVersion,
+    ) {
+        self.dialing.insert(id, Attempt { endpoint, version });
     }
 
     /// The addresses of a name come before the contact points that are still waiting.
@@ -143,14 +157,30 @@ impl Contact {
     /// A connection opened. `None` if it is not one of ours; otherwise it is adopted, and the
     /// attempts beside it, which are returned, are to be given up.
     pub(super) fn handle_connected(&mut self, id: ConnectionId) -> Option<Vec<ConnectionId>> {
-        let endpoint = self.dialing.remove(&id)?;
+        let endpoint = self.dialing.remove(&id)?.endpoint;
         self.adopted = Some((id, endpoint));
         Some(self.give_up_attempts())
     }
 
-    /// An attempt failed. Says whether that ends the whole walk.
-    pub(super) fn handle_failed(&mut self, id: ConnectionId, error: Error) -> bool {
-        let Some(endpoint) = self.dialing.remove(&id) else {
+    /// An attempt failed. Says whether that ends the whole walk. If its version was refused and
+    /// there is another one, it is made anew at once.
+    pub(super) fn handle_failed(
+        &mut self,
+        id: ConnectionId,
+        error: Error,
+        version: &mut AskedVersion,
+        now: Instant,
+    ) -> bool {
+        let Some(Attempt {
+            endpoint,
+            version: asked,
+        }) = self.dialing.remove(&id)
+        else {
+            return false;
+        };
+        let Err(error) = version.handle_failed(asked, error) else {
+            self.queue.push_front(Candidate::Ready(endpoint));
+            self.next_at = now;
             return false;
         };
         let is_final = is_about_credentials(&error);
@@ -163,8 +193,8 @@ impl Contact {
 
     /// An attempt ended without having told anything of the node: it is made anew at once.
     pub(super) fn try_again(&mut self, id: ConnectionId, now: Instant) {
-        if let Some(endpoint) = self.dialing.remove(&id) {
-            self.queue.push_front(Candidate::Ready(endpoint));
+        if let Some(attempt) = self.dialing.remove(&id) {
+            self.queue.push_front(Candidate::Ready(attempt.endpoint));
             self.next_at = now;
         }
     }
@@ -199,8 +229,8 @@ impl Contact {
         }
         let dialing = core::mem::take(&mut self.dialing);
         let ids = dialing.keys().copied().gather();
-        for endpoint in dialing.into_values() {
-            self.queue.push_back(Candidate::Ready(endpoint));
+        for attempt in dialing.into_values() {
+            self.queue.push_back(Candidate::Ready(attempt.endpoint));
         }
         ids
     }
@@ -213,8 +243,8 @@ impl Contact {
                 .push((endpoint, LinkError::new(LinkErrorKind::TimedOut).into()));
         }
         let timed_out = Error::new(ErrorKind::Timeout(TimeoutKind::Connect));
-        for endpoint in core::mem::take(&mut self.dialing).into_values() {
-            self.causes.push((endpoint, timed_out.clone()));
+        for attempt in core::mem::take(&mut self.dialing).into_values() {
+            self.causes.push((attempt.endpoint, timed_out.clone()));
         }
         let Some((_, first)) = self.causes.first() else {
             return Error::unreachable(Vec::new());
@@ -282,9 +312,12 @@ fn with_place(error: Error, place: String) -> Error {
     match error.kind() {
         ErrorKind::Link(_)
         | ErrorKind::Timeout(_)
-        | ErrorKind::PeerMisbehaved(PeerMisbehaved::BadHeader)
-        | ErrorKind::PeerIncompatible(PeerIncompatible::ProtocolVersion) => {
+        | ErrorKind::PeerMisbehaved(PeerMisbehaved::BadHeader) => {
             Error::with_text(error.kind(), place)
+        }
+        ErrorKind::PeerIncompatible(PeerIncompatible::ProtocolVersion) => {
+            let text = error.own_text().unwrap_or_default();
+            Error::with_text(error.kind(), format!("{place}: {text}"))
         }
         _ => error,
     }

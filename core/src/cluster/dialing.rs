@@ -47,7 +47,7 @@ impl Engine {
                     let dialed = endpoint.clone();
                     let id = self.connect(Owner::Contact, endpoint, Steering::None, deadline);
                     if let Some(contact) = &mut self.contact {
-                        contact.dialing(id, dialed);
+                        contact.dialing(id, dialed, self.version.current());
                     }
                 }
                 Some(ContactStep::Exhausted) => return self.end_contact(now),
@@ -183,6 +183,7 @@ impl Engine {
             id,
             target,
             events: if is_contact { EVENTS } else { &[] },
+            version: self.version.current(),
             assumed: self.assumed_offer(owner),
         });
         id

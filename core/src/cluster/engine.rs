@@ -19,6 +19,7 @@ use super::pool::{Pool, PoolSettings};
 use super::schema::Catalog;
 use super::settle::Settle;
 use super::status::Counters;
+use super::version::AskedVersion;
 use super::warm_start::WarmStart;
 use super::warming::Warm;
 use super::warnings::{Warnings, warning};
@@ -60,6 +61,7 @@ pub struct Engine {
     published: Shared<View>,
     questions: SortedMap<QuestionId, Question>,
     pub(super) outputs: VecDeque<Output>,
+    pub(super) version: AskedVersion,
     /// Closes that are told only after the assignment that makes them harmless.
     closing: Vec<(ConnectionId, bool)>,
     assigned: Vec<Assignment>,
@@ -175,6 +177,7 @@ impl Engine {
             settled: Vec::new(),
             questions: SortedMap::new(),
             outputs: VecDeque::new(),
+            version: AskedVersion::new(config.protocol),
             closing: Vec::new(),
             assigned: Vec::new(),
             warnings: Warnings::default(),

@@ -142,7 +142,7 @@ impl Engine {
                 let Some(contact) = &mut self.contact else {
                     return;
                 };
-                if contact.handle_failed(id, error) {
+                if contact.handle_failed(id, error, &mut self.version, now) {
                     self.end_contact(now);
                 }
             }

@@ -40,6 +40,7 @@ mod status;
 mod steering;
 #[cfg(test)]
 pub(crate) mod tests;
+mod version;
 mod warm_start;
 mod warming;
 mod warnings;
@@ -54,7 +55,7 @@ use crate::error::{Error, LinkError};
 use crate::routing::{NodeIdx, ShardIdx, View};
 use crate::sync::Shared;
 use crate::target::{Name, Resolved, Target};
-use crate::wire::Opcode;
+use crate::wire::{Opcode, ProtocolVersion};
 
 pub use client_routes::NodeRoute;
 #[cfg(any(test, feature = "client-routes"))]
@@ -172,6 +173,8 @@ pub enum Output {
         target: Target,
         /// Event types to register for in the handshake; usually none.
         events: &'static [&'static str],
+        /// The protocol version to ask in.
+        version: ProtocolVersion,
         /// What its node offered an earlier session.
         assumed: Option<Offer>,
     },

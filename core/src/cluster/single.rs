@@ -24,6 +24,7 @@ use super::prepared::PreparedStatement;
 use super::reconnect::Backoff;
 use super::rows::parse_answer;
 use super::status::{Counters, NodeStatus, Reach, Status};
+use super::version::AskedVersion;
 use super::warm_start::{Features, Recalled, WarmStart, point_hash};
 use super::warnings::warning;
 use super::{Assignment, ConnectionId, Input, LookupId, Output, QuestionId};
@@ -60,6 +61,7 @@ pub struct Single {
     recalled: Recalled,
     view: Shared<View>,
     outputs: VecDeque<Output>,
+    version: AskedVersion,
     counters: Counters,
     next_connection: u32,
     next_question: u32,
@@ -110,6 +112,7 @@ impl Single {
             recalled: recalled.unwrap_or_default(),
             view: Shared::new(View::of_nodes(Topology::new())),
             outputs: VecDeque::new(),
+            version: AskedVersion::new(config.protocol),
             counters: Counters::default(),
             next_connection: 0,
             next_question: 0,
@@ -231,7 +234,8 @@ impl Single {
                     let id = ConnectionId(self.next_connection);
                     self.next_connection = self.next_connection.wrapping_add(1);
                     self.counters.connects = self.counters.connects.saturating_add(1);
-                    contact.dialing(id, endpoint.clone());
+                    let version = self.version.current();
+                    contact.dialing(id, endpoint.clone(), version);
                     let assumed = match self.recalled.offer(&endpoint) {
                         _ if !self.may_assume => None,
                         // The least that any node offers: what it offers beyond that is left off.
@@ -244,6 +248,7 @@ impl Single {
                         id,
                         target,
                         events: &[],
+                        version,
                         assumed,
                     });
                 }
@@ -378,7 +383,7 @@ impl Single {
             // Perhaps no failure: the node has changed since, or is of another kind.
             self.may_assume = false;
             contact.try_again(id, now);
-        } else if contact.handle_failed(id, error) {
+        } else if contact.handle_failed(id, error, &mut self.version, now) {
             self.end_contact(now);
         }
     }

@@ -27,7 +27,7 @@ impl Machine {
         }
         let mut request = self.new_request(Opcode::Prepare, &RequestOptions::default());
         request.is_idempotent = true;
-        let written = put_prepare(text, self.config.protocol, &mut request.body);
+        let written = put_prepare(text, self.config.protocol.first(), &mut request.body);
         request.text = boxed(text);
         self.begin(request, written.map_err(Error::from))
     }
@@ -84,7 +84,7 @@ impl Machine {
             values: binder.values(),
             ..parameters
         };
-        let head = with_values.head(self.config.protocol)?;
+        let head = with_values.head(self.config.protocol.first())?;
         binder.put_head(&head);
         parameters.put_tail(&mut binder.bytes)?;
         core::mem::swap(&mut request.body, &mut binder.bytes);
@@ -160,7 +160,7 @@ impl Machine {
             keyspace: None,
             now_in_seconds: None,
         };
-        Ok(batch.put(self.config.protocol, &mut request.body)?)
+        Ok(batch.put(self.config.protocol.first(), &mut request.body)?)
     }
 
     fn held(&self, number: u32) -> Result<&Local<Statement>, Error> {
@@ -198,7 +198,7 @@ impl Machine {
             values,
             ..self.parameters(request, options, is_read)
         };
-        Ok(parameters.put(self.config.protocol, &mut request.body)?)
+        Ok(parameters.put(self.config.protocol.first(), &mut request.body)?)
     }
 
     /// All but the values.

@@ -97,7 +97,7 @@ impl Machine {
                 let register = Register { events: &EVENTS };
                 let head = RequestHead::new(Opcode::Register);
                 let mut body = BytesMut::new();
-                let written = register.put(self.config.protocol, &mut body);
+                let written = register.put(self.config.protocol.first(), &mut body);
                 if written.is_ok()
                     && let Ok(key) = link.submit(CONTROL, give_up_at(), head, &[&body])
                 {

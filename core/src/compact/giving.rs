@@ -54,7 +54,7 @@ impl Machine {
         };
         let give_up_at = self.now.saturating_add(self.config.timeouts.control);
         let head = RequestHead::new(Opcode::Prepare);
-        let (version, mut body) = (self.config.protocol, BytesMut::new());
+        let (version, mut body) = (self.config.protocol.first(), BytesMut::new());
         let written = put_prepare(&statement.text, version, &mut body);
         // A link that is full is left to its requests.
         if written.is_ok()

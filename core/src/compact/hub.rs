@@ -232,7 +232,7 @@ impl Hub {
         let found = self.with(|state| {
             let held = state.desk.held_at(number)?;
             let held = (held.serial == serial).then(|| Local::clone(held))?;
-            let head_len = QueryParameters::head_len(state.machine.config.protocol);
+            let head_len = QueryParameters::head_len(state.machine.config.protocol.first());
             Some((held, core::mem::take(&mut state.desk.buffer), head_len))
         });
         let (held, buffer, head_len) = found.flatten().ok_or_else(stale)?;

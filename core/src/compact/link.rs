@@ -218,7 +218,7 @@ impl Link {
                 Err(error) => {
                     let too_long = match &error {
                         FramerError::TooLong(header) => Some(header),
-                        FramerError::Header(_) => None,
+                        _ => None,
                     };
                     return Err(self.broken_stream(too_long, told));
                 }

@@ -142,6 +142,12 @@ impl Machine {
     fn check(&self) -> Result<(), Error> {
         let config = &self.config;
         config.check()?;
+        // That feature is of other parts of this crate.
+        #[cfg(any(test, feature = "protocol-v5"))]
+        if config.protocol.first() > crate::wire::ProtocolVersion::V4 {
+            let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
+            return Err(Error::with_text(kind, "protocol 5 is not spoken here"));
+        }
         if config.compression.is_some() {
             let kind = ErrorKind::Config(ConfigProblem::OutOfRange);
             return Err(Error::with_text(kind, "frames are not compressed here"));
@@ -420,7 +426,7 @@ pub(super) fn is_full(config: &Config) -> bool {
 /// What all links say first.
 #[inline(never)]
 fn handshake(config: &Config, assumed: Option<Offer>) -> Local<HandshakeConfig> {
-    let mut handshake = HandshakeConfig::new(config.protocol);
+    let mut handshake = HandshakeConfig::new(config.protocol.first());
     handshake.authenticator.clone_from(&config.authenticator);
     handshake.tablets_max = match is_full(config) {
         true => config.tablets_max,

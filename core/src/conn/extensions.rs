@@ -64,6 +64,8 @@ pub mod key {
     pub const SESSION_ID: &str = "SESSION_ID";
 }
 
+#[cfg(any(test, feature = "protocol-v5"))]
+const PROTOCOL_V5: &str = "5/v5";
 const LWT_MASK_NAME: &str = "LWT_OPTIMIZATION_META_BIT_MASK=";
 const RATE_LIMIT_CODE_NAME: &str = "ERROR_CODE=";
 const ALGORITHM: &str = "biased-token-round-robin";
@@ -125,6 +127,9 @@ pub struct Offer {
     pub tablets_v2: bool,
     /// The node stores client options.
     pub client_options: bool,
+    /// Protocol 5, not as a beta version.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    pub protocol_v5: bool,
     /// The node is a ScyllaDB node: it offered at least one key that only those know.
     pub is_scylla: bool,
 }
@@ -153,6 +158,10 @@ impl Offer {
             tablets_v1,
             tablets_v2,
             client_options: has(key::CLIENT_OPTIONS),
+            #[cfg(any(test, feature = "protocol-v5"))]
+            protocol_v5: supported
+                .get(key::PROTOCOL_VERSIONS)
+                .is_some_and(|versions| versions.iter().any(|version| version == PROTOCOL_V5)),
             is_scylla: tablets_v1
                 || tablets_v2
                 || names.any(|(name, _)| name.starts_with("SCYLLA_")),

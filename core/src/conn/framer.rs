@@ -7,6 +7,8 @@
 
 use bytes::{Buf, BytesMut};
 
+#[cfg(any(test, feature = "protocol-v5"))]
+use crate::wire::segment::SegmentError;
 use crate::wire::{FrameHeader, HEADER_LEN, HeaderError};
 
 /// Bounds of a [`Framer`], in bytes.
@@ -61,6 +63,9 @@ pub enum FramerError {
     Header(HeaderError),
     /// Too long to be read or skipped.
     TooLong(FrameHeader),
+    /// The segments that frames travel in are not as they were sent.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    Segment(SegmentError),
 }
 
 /// The position within the current frame.

@@ -30,6 +30,9 @@ mod limits;
 pub mod negotiate;
 #[cfg(any(test, feature = "protocol-v5"))]
 pub mod segments;
+#[cfg(not(any(test, feature = "protocol-v5")))]
+#[path = "no_segments.rs"]
+pub(crate) mod segments;
 mod streams;
 mod submitting;
 #[cfg(test)]

@@ -19,6 +19,11 @@
 //! Where requests may come early (see [`HandshakeConfig::early`]), the connection takes them beside
 //! the last request of the handshake. That one then stands on stream 0, which no request uses.
 //!
+//! With `HandshakeConfig::may_rise` SUPPORTED decides over the version: OPTIONS is asked in version 4,
+//! and STARTUP opens the conversation in version 5 if that is offered. Apache Cassandra takes the
+//! version of a connection from its STARTUP. The answer to that is the last frame outside of
+//! segments; AUTH_RESPONSE is in one.
+//!
 //! A node may compress what it answers from STARTUP on; the flag of each frame tells.
 
 mod config;
@@ -37,7 +42,9 @@ use crate::error::{Error, ErrorKind, PeerIncompatible, PeerMisbehaved};
 use crate::sync::Local;
 use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup};
 use crate::wire::response::{AuthChallenge, Authenticate, ServerError, Supported};
-use crate::wire::{Dialect, EncodeError, Flags, FrameHeader, Opcode, Reader, put_frame};
+use crate::wire::{
+    Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, put_frame,
+};
 
 /// Where a frame led.
 #[derive(Debug)]
@@ -137,7 +144,9 @@ impl Negotiation {
         output: &mut BytesMut,
     ) -> Result<bool, Error> {
         let inflated;
-        let mut body = Reader::new(if header.flags.contains(Flags::COMPRESSION) {
+        let version = self.answer_version();
+        let is_compressed = header.flags.contains(Flags::COMPRESSION);
+        let mut body = Reader::new(if is_compressed && !has_segments(version) {
             inflated = self.inflate(body)?;
             &inflated
         } else {
@@ -147,13 +156,10 @@ impl Negotiation {
             let dialect = Dialect::plain(header.version);
             let error = ServerError::parse(&dialect, &mut body).map_err(|_| malformed())?;
             let is_first = self.expected == Expected::Supported;
-            return Err(refused(self.config.version, is_first, error));
+            return Err(refused(version, is_first, error));
         }
-        if header.version != self.config.version {
-            return Err(version_refused(
-                self.config.version,
-                "it answers in another version",
-            ));
+        if header.version != version {
+            return Err(version_refused(version, "it answers in another version"));
         }
         if header.opcode == Opcode::Event && self.expected == Expected::Registered {
             // An event may overtake the answer to REGISTER; the state it tells of is read anyway.
@@ -180,6 +186,22 @@ impl Negotiation {
         Ok(false)
     }
 
+    /// The version of the answer to the request under way: SUPPORTED comes in that of OPTIONS.
+    fn answer_version(&self) -> ProtocolVersion {
+        match self.expected {
+            Expected::Supported if HAS_SEGMENTS => self.config.version,
+            _ => self.agreed.version,
+        }
+    }
+
+    /// Whether all behind this answer, which was taken, travels in segments, as does all that is sent
+    /// from now on: the answer to STARTUP is the last frame by itself.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    pub const fn begins_segments(&self, answer: &FrameHeader) -> bool {
+        let is_to_startup = matches!(answer.opcode, Opcode::Ready | Opcode::Authenticate);
+        is_to_startup && answer.version.has_segments()
+    }
+
     /// What is agreed so far.
     pub const fn agreed(&self) -> &Agreed {
         &self.agreed
@@ -199,7 +221,10 @@ impl Negotiation {
     }
 
     fn may_be_early(&self) -> bool {
-        HAS_EARLY_REQUESTS && self.config.early && self.config.events.is_empty()
+        HAS_EARLY_REQUESTS
+            && self.config.early
+            && self.config.events.is_empty()
+            && !has_segments(self.agreed.version)
     }
 
     /// The stream of a request that others may be sent beside.
@@ -238,7 +263,9 @@ impl Negotiation {
             let agreed = &mut self.agreed;
             let offered = startup_options(&self.config, agreed);
             let is_within = sent.iter().all(|option| offered.contains(option));
-            if !is_within || (sent.len() != offered.len() && !self.config.early) {
+            let is_beyond = sent.len() != offered.len() && !self.config.early;
+            let is_risen = HAS_SEGMENTS && agreed.version != assumed.version;
+            if !is_within || is_beyond || is_risen {
                 return Err(offer_changed());
             }
             agreed.metadata_id &= assumed.metadata_id;
@@ -247,10 +274,10 @@ impl Negotiation {
             let is_marked = assumed.offer.lwt_mask.is_some();
             agreed.offer.lwt_mask = agreed.offer.lwt_mask.filter(|_| is_marked);
         } else {
+            agree(&self.config, &mut self.agreed, &offer);
             if self.config.authenticator.is_none() {
                 self.share_connection();
             }
-            agree(&self.config, &mut self.agreed, &offer);
             self.put_startup(output)?;
         }
         self.expected = Expected::ReadyOrAuthenticate;
@@ -261,7 +288,7 @@ impl Negotiation {
         let options = startup_options(&self.config, &self.agreed);
         let startup = Startup(options.iter().copied());
         self.put(output, Opcode::Startup, &mut |sink| {
-            startup.put(self.config.version, sink)
+            startup.put(self.agreed.version, sink)
         })
     }
 
@@ -290,7 +317,7 @@ impl Negotiation {
         self.share_connection();
         let response = AuthResponse { token: Some(token) };
         self.put(output, Opcode::AuthResponse, &mut |sink| {
-            response.put(self.config.version, sink)
+            response.put(self.agreed.version, sink)
         })
     }
 
@@ -304,7 +331,7 @@ impl Negotiation {
             events: &self.config.events,
         };
         self.put(output, Opcode::Register, &mut |sink| {
-            register.put(self.config.version, sink)
+            register.put(self.agreed.version, sink)
         })?;
         Ok(false)
     }
@@ -317,7 +344,7 @@ impl Negotiation {
         body: &mut dyn FnMut(&mut BytesMut) -> Result<(), EncodeError>,
     ) -> Result<(), Error> {
         let header = FrameHeader {
-            version: self.config.version,
+            version: self.agreed.version,
             flags: Flags::NONE,
             stream: self.stream,
             opcode,
@@ -332,6 +359,14 @@ pub(crate) const HAS_EARLY_REQUESTS: bool = cfg!(any(test, feature = "early-requ
 
 /// Where the handshake goes on when requests are under way beside it; never given to a request.
 pub const HANDSHAKE_STREAM: i16 = 0;
+
+/// Whether this build speaks protocol 5.
+const HAS_SEGMENTS: bool = cfg!(any(test, feature = "protocol-v5"));
+
+/// Whether frames travel in segments; what a build does not speak costs it nothing.
+const fn has_segments(version: ProtocolVersion) -> bool {
+    HAS_SEGMENTS && version.has_segments()
+}
 
 /// Longest body of a handshake, after it was compressed.
 const INFLATED_MAX: u32 = 1 << 20;

@@ -12,18 +12,6 @@ use super::framer::{Cut, Framer, FramerError};
 use crate::wire::segment::{PAYLOAD_MAX, Segment, SegmentError, put_segment};
 use crate::wire::{Compression, frame_len};
 
-/// Why a stream of segments cannot be followed any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SegmentsError {
-    /// A segment is not as it was sent.
-    Segment(SegmentError),
-    /// A segment that should have whole frames comes amid a frame.
-    Misplaced,
-    /// What is in them is no stream of frames that can be followed.
-    Framer(FramerError),
-}
-
 /// Both directions of a connection that speaks in segments.
 #[derive(Debug)]
 pub struct Segments {
@@ -54,18 +42,17 @@ impl Segments {
         &mut self,
         framer: &mut Framer,
         input: &mut BytesMut,
-    ) -> Result<Option<Cut>, SegmentsError> {
+    ) -> Result<Option<Cut>, FramerError> {
         loop {
-            let cut = framer.poll_cut(&mut self.unpacked);
-            if let Some(cut) = cut.map_err(SegmentsError::Framer)? {
+            if let Some(cut) = framer.poll_cut(&mut self.unpacked)? {
                 return Ok(Some(cut));
             }
-            let taken = Segment::take(input, self.compression).map_err(SegmentsError::Segment)?;
+            let taken = Segment::take(input, self.compression).map_err(FramerError::Segment)?;
             let Some(segment) = taken else {
                 return Ok(None);
             };
             if segment.is_self_contained && !framer.is_between_frames(&self.unpacked) {
-                return Err(SegmentsError::Misplaced);
+                return Err(FramerError::Segment(SegmentError::Misplaced));
             }
             if self.unpacked.is_empty() {
                 self.unpacked = segment.payload;

@@ -125,7 +125,9 @@ impl Cell {
             close: None,
         };
         let mut connection = Connection::new(agreed.version, limits, clock.now());
-        connection.set_compression(agreed.compression);
+        // Where frames travel in segments, those are compressed instead.
+        let compression = agreed.compression;
+        connection.set_compression(compression.filter(|_| !agreed.version.has_segments()));
         Self {
             id,
             agreed,

@@ -240,6 +240,7 @@ impl<T: Transport> Driver<T> {
                 id,
                 target,
                 events,
+                version,
                 assumed,
             } => {
                 // Settings are told by those that are to hear events: they are opened through the
@@ -252,6 +253,7 @@ impl<T: Transport> Driver<T> {
                 }
                 let driver_config = self.handshake.driver_config.clone();
                 let handshake = HandshakeConfig {
+                    version,
                     events: events.to_vec(),
                     driver_config: driver_config.filter(|_| tells),
                     assumed,
@@ -416,8 +418,13 @@ fn take_ready<K: Copy, F: Future + Unpin>(
 
 /// What every connection says about this client.
 fn handshake(config: &Config, session_id: uuid::Uuid) -> HandshakeConfig {
-    let mut handshake = HandshakeConfig::new(config.protocol);
+    let mut handshake = HandshakeConfig::new(config.protocol.first());
     handshake.early = config.early_requests && config.routing == Routing::Single;
+    #[cfg(any(test, feature = "protocol-v5"))]
+    {
+        // Requests come early in version 4 only.
+        handshake.may_rise = config.protocol.may_rise() && !handshake.early;
+    }
     handshake.compression = config.compression;
     handshake.authenticator.clone_from(&config.authenticator);
     handshake.tablets_max = match config.routing {

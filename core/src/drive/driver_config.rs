@@ -33,7 +33,7 @@ pub(super) fn describe(
     }
     let mut json = Json::new();
     json.put("version", FORMAT);
-    json.put("protocol", u64::from(config.protocol.number()));
+    json.put("protocol", u64::from(config.protocol.first().number()));
     json.put("tls", security == Security::Tls);
     json.put("authenticates", config.authenticator.is_some());
     json.put("compression", config.compression.map(|kind| kind.name()));

@@ -56,6 +56,12 @@ impl ProtocolVersion {
         matches!(self, Self::V5)
     }
 
+    /// Whether frames travel in segments once STARTUP was answered (version 5).
+    #[must_use]
+    pub const fn has_segments(self) -> bool {
+        matches!(self, Self::V5)
+    }
+
     /// Whether query flags are four bytes and can name a keyspace and a "now" (version 5).
     #[must_use]
     pub const fn has_wide_flags(self) -> bool {

@@ -94,6 +94,16 @@ impl Compression {
             Self::Snappy => false,
         }
     }
+
+    /// Whether protocol 5 knows it.
+    pub(crate) const fn is_in_version_5(self) -> bool {
+        match self {
+            #[cfg(feature = "lz4")]
+            Self::Lz4 => true,
+            #[cfg(feature = "snappy")]
+            Self::Snappy => false,
+        }
+    }
 }
 
 /// Compresses the body of the frame that begins at `frame` and is the last in `output`, if it is

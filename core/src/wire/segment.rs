@@ -34,6 +34,8 @@ pub enum SegmentError {
     Empty,
     /// What was compressed does not have the length that it should have.
     Inflate,
+    /// It should have whole frames and comes amid one.
+    Misplaced,
 }
 
 impl SegmentError {
@@ -45,6 +47,7 @@ impl SegmentError {
             Self::PayloadChecksum => "the payload's checksum is wrong",
             Self::Empty => "it is empty",
             Self::Inflate => "it does not inflate",
+            Self::Misplaced => "it begins amid a frame",
         }
     }
 }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use messina_core::Shared;
-use messina_core::config::{Config, PoolSize};
+use messina_core::config::{Config, PoolSize, ProtocolVersions};
 use messina_core::conn::auth::PlainAuthenticator;
 use messina_core::drive::{Name, Session, Status};
 use messina_core::error::Error;
@@ -137,7 +137,6 @@ impl Connected {
 
 /// The configuration that the options ask for.
 pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
-    refuse_what_is_missing(common)?;
     let mut config = Config::server();
     for list in &common.contact {
         config
@@ -162,7 +161,11 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
         arguments::Compression::Lz4 => Some(Compression::Lz4),
         arguments::Compression::Snappy => Some(Compression::Snappy),
     };
-    config.protocol = ProtocolVersion::V4;
+    config.protocol = match common.protocol {
+        Protocol::Auto => ProtocolVersions::AUTOMATIC,
+        Protocol::V4 => ProtocolVersion::V4.into(),
+        Protocol::V5 => ProtocolVersion::V5.into(),
+    };
     config.policy.preferred_dc = common.dc.as_deref().map(Box::from);
     config.policy.preferred_rack = common.rack.as_deref().map(Box::from);
     config.policy.dc_failover = common.dc_failover;
@@ -174,18 +177,6 @@ pub(crate) fn config(common: &Common) -> Result<Config, Failure> {
     config.application_name = Some("messina-cli".to_owned());
     config.application_version = Some(env!("CARGO_PKG_VERSION").to_owned());
     Ok(config)
-}
-
-/// Options of the contract that the driver cannot honour yet: refused, never ignored.
-fn refuse_what_is_missing(common: &Common) -> Result<(), Failure> {
-    for (wanted, what) in [(common.protocol == Protocol::V5, "protocol 5 is")] {
-        if wanted {
-            return Err(Failure::usage(format!(
-                "{what} not supported by this version"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn authenticator(

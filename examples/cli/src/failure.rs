@@ -265,7 +265,7 @@ fn advice(error: &Error) -> &'static str {
         ErrorKind::Server(ErrorCode::Unauthorized) => "use a role that may do this",
         ErrorKind::Server(ErrorCode::Protocol)
         | ErrorKind::PeerIncompatible(PeerIncompatible::ProtocolVersion) => {
-            "this command speaks protocol 4, use a server that does"
+            "this command speaks protocols 4 and 5; see --protocol and --compression"
         }
         ErrorKind::Server(_) => "look into the server's log",
         ErrorKind::PeerIncompatible(

@@ -199,7 +199,7 @@ fn a_server_of_another_version() {
         let mut frame = vec![version, 0, 0, 0, 0, 0, 0, 0, 48, 0, 0, 0, 10, 0, 42];
         frame.extend(text);
         let fake = Fake::start(Some(frame.leak()));
-        refused(&fake.contact(), &[], 1, "protocol", "protocol 4");
+        refused(&fake.contact(), &[], 1, "protocol", "protocols 4 and 5");
     }
 }
 

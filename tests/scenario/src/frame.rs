@@ -16,7 +16,8 @@ pub const BATCH: u8 = 0x0d;
 /// The answer to AUTHENTICATE and AUTH_CHALLENGE.
 pub const AUTH_RESPONSE: u8 = 0x0f;
 pub(crate) const STARTUP: u8 = 0x01;
-pub(crate) const REGISTER: u8 = 0x0b;
+/// Asks for events.
+pub const REGISTER: u8 = 0x0b;
 
 /// A VOID result on stream 0.
 pub const VOID: &str = "84000000080000000400000001";

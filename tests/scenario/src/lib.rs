@@ -70,9 +70,15 @@
 //! | S7 | SUPPORTED | `tests/scenario/tests/cases/handshake.rs` | `possible_sharding_is_used_and_scylla_is_known_without_it` |
 //! | S7 | the warning | `core/src/cluster/tests/pools.rs` | `a_node_with_impossible_sharding_is_used_without_shards` |
 //! | S7 | shards asked for | `core/src/routing/planner/tests/distance.rs` | `shards_a_node_does_not_have_are_none` |
+//! | N1 | falling order, kept | `tests/scenario/tests/cases/versions.rs` | `each_version_is_asked_in_once_in_falling_order` |
+//! | N1 | none in common | `tests/scenario/tests/cases/versions.rs` | `a_node_that_refuses_all_versions_is_told_with_those_tried` |
+//! | N1 | without a word | `tests/scenario/tests/cases/versions.rs` | `a_node_that_says_nothing_is_no_reason_to_step_down` |
 //! | N3 | bodies that are wrong | `tests/scenario/tests/cases/compression.rs` | `a_body_that_does_not_inflate_fails_its_request_only` |
 //! | N3 | bodies that are sent | `tests/scenario/tests/cases/compression.rs` | `requests_are_compressed_if_that_makes_them_shorter` |
 //! | N3 | memory | `core/src/wire/compress.rs` | `lengths_are_checked_before_anything_is_allocated` |
+//! | N5 | whole sessions | `tests/scenario/tests/cases/segments.rs` | `answers_come_in_segments_of_both_kinds` |
+//! | N5 | the handshake | `tests/scenario/tests/cases/segments.rs` | `all_behind_the_answer_to_startup_is_in_segments` |
+//! | N5 | bytes | `core/src/wire/segment/tests.rs` | `payloads_come_as_they_are_or_compressed` |
 //! | N7 | tokens | `tests/scenario/tests/cases/handshake.rs` | `the_plain_token_has_the_form_both_databases_read` |
 //! | N7 | READY | `tests/scenario/tests/cases/handshake.rs` | `ready_without_being_asked_is_connected` |
 //! | N7 | the warning | `core/src/cluster/tests/first_contact.rs` | `credentials_that_nobody_asks_for_are_said_once` |
@@ -145,9 +151,11 @@ mod link;
 mod node;
 mod relay;
 mod scene;
+mod segment;
 mod system;
 
 pub use frame::{Execute, Frame, Value, hex};
 pub use link::{ScriptLink, ScriptTransport};
 pub use node::{Peer, address, any_request, on_stream, serving};
 pub use scene::{Asked, Call, Scene, play, play_everywhere, play_once};
+pub use segment::Segmented;

@@ -15,13 +15,22 @@ use messina_core::error::{LinkError, LinkErrorKind};
 
 use crate::frame::{COMPRESSED, Frame, OPTIONS, QUERY, REGISTER, STARTUP, hex, response};
 use crate::link::Accepted;
+use crate::segment::Segmented;
 use crate::system::Facts;
 
 /// One link of a node.
 #[derive(Debug)]
 pub struct Peer {
     accepted: Accepted,
+    /// Frames that came.
     input: BytesMut,
+    /// What of a segment came.
+    raw: BytesMut,
+    /// There when frames travel in segments.
+    segmented: Option<Segmented>,
+    segments: usize,
+    /// The version that answers have when they come from here.
+    version: u8,
     has_ended: bool,
     /// Which node it is, from 1.
     node: u8,
@@ -33,6 +42,10 @@ impl Peer {
         Self {
             accepted,
             input: BytesMut::new(),
+            raw: BytesMut::new(),
+            segmented: None,
+            segments: 0,
+            version: 4,
             has_ended: false,
             node,
             facts,
@@ -67,17 +80,37 @@ impl Peer {
         assert_eq!((options.opcode, &options.body[..]), (OPTIONS, &[][..]));
         let body = supported.strip_prefix(&hex("8400000006")[..]);
         let body = body.map_or(supported, |rest| &rest[4..]);
-        self.send(&response(options.stream, 6, body));
+        self.version = options.version;
+        self.reply(response(options.stream, 6, body));
         let startup = self.frame().await;
         assert_eq!(startup.opcode, STARTUP);
+        self.version = startup.version;
         startup
+    }
+
+    /// From now on all bytes travel in segments, both ways.
+    pub fn begin_segments(&mut self, segmented: Segmented) {
+        assert!(self.input.is_empty(), "sent too early: {:?}", self.input);
+        self.segmented = Some(segmented);
+    }
+
+    /// Segments that came.
+    pub const fn segments(&self) -> usize {
+        self.segments
     }
 
     /// The whole handshake, without authentication.
     pub async fn handshake(&mut self) {
         let supported = self.facts.supported(self.node).to_vec();
         let startup = self.startup(&supported).await;
-        self.answer(&startup, "840000000200000000");
+        self.reply(response(startup.stream, 2, &[]));
+        if self.version == 5 {
+            let is_compressed = startup.body.windows(3).any(|part| part == b"lz4");
+            self.begin_segments(match is_compressed {
+                true => Segmented::Lz4,
+                false => Segmented::Plain,
+            });
+        }
     }
 
     /// Answers the control plane until `other` is done.
@@ -124,8 +157,22 @@ impl Peer {
         assert_eq!(self.closed().await, Vec::<u8>::new());
     }
 
-    /// Sends bytes.
-    pub fn send(&mut self, mut bytes: &[u8]) {
+    /// Sends frames, in a segment if they travel so.
+    pub fn send(&mut self, frames: &[u8]) {
+        match self.segmented {
+            Some(segmented) => self.send_bytes(&segmented.put(frames, true)),
+            None => self.send_bytes(frames),
+        }
+    }
+
+    /// Sends a frame of whoever's version in its own.
+    fn reply(&mut self, mut frame: Vec<u8>) {
+        frame[0] = 0x80 | self.version;
+        self.send(&frame);
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_bytes(&mut self, mut bytes: &[u8]) {
         let mut cx = Context::from_waker(Waker::noop());
         while !bytes.is_empty() {
             match self.accepted.link.poll_write(&mut cx, bytes) {
@@ -135,9 +182,14 @@ impl Peer {
         }
     }
 
-    /// Sends a frame with the stream id of the request that it answers.
+    /// Sends a frame with the stream id of the request that it answers; one of version 4 in version 5
+    /// where that is spoken.
     pub fn answer(&mut self, to: &Frame, frame: &str) {
-        self.send(&on_stream(to.stream, frame));
+        let mut bytes = on_stream(to.stream, frame);
+        if (bytes[0], self.version) == (0x84, 5) {
+            bytes[0] = 0x85;
+        }
+        self.send(&bytes);
     }
 
     /// Every later write of the driver takes at most `max` bytes.
@@ -177,11 +229,18 @@ impl Peer {
     /// Reads until `len` bytes wait or the link has ended.
     fn poll_fill(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<()> {
         while self.input.len() < len && !self.has_ended {
-            self.input.reserve(4096);
-            match self.accepted.link.poll_read(cx, &mut self.input) {
+            let into = match self.segmented {
+                None => &mut self.input,
+                Some(_) => &mut self.raw,
+            };
+            into.reserve(4096);
+            match self.accepted.link.poll_read(cx, into) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(0) | Err(_)) => self.has_ended = true,
                 Poll::Ready(Ok(_)) => {}
+            }
+            if let Some(segmented) = self.segmented {
+                self.segments += segmented.take(&mut self.raw, &mut self.input);
             }
         }
         Poll::Ready(())
@@ -215,7 +274,7 @@ impl Peer {
             },
             _ => return false,
         };
-        self.send(&answer);
+        self.reply(answer);
         true
     }
 }

@@ -70,7 +70,7 @@ impl Known {
             self.points.contains(&point_hash(point))
                 || self.nodes.iter().any(|node| node.endpoint == *point)
         };
-        self.protocol == config.protocol.number()
+        self.protocol == config.protocol.first().number()
             && self.nodes.len() <= usize::from(config.limits.nodes)
             && config.contact_points.iter().any(is_known)
     }

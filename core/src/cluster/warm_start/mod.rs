@@ -107,6 +107,7 @@ impl Features {
             offer.tablets_v1,
             offer.tablets_v2,
             offer.client_options,
+            speaks_version_5(offer),
         ];
         let bit = |bits: u8, (place, is_set): (u8, bool)| bits | u8::from(is_set) << place;
         Self((0..).zip(bits).fold(0, bit))
@@ -123,9 +124,20 @@ impl Features {
             tablets_v1: has(3),
             tablets_v2: has(4),
             client_options: has(5),
+            #[cfg(any(test, feature = "protocol-v5"))]
+            protocol_v5: has(6),
             ..Offer::default()
         }
     }
+}
+
+/// Whether STARTUP may rise to protocol 5.
+const fn speaks_version_5(offer: &Offer) -> bool {
+    #[cfg(any(test, feature = "protocol-v5"))]
+    let is_offered = offer.protocol_v5 && !offer.is_scylla;
+    #[cfg(not(any(test, feature = "protocol-v5")))]
+    let (is_offered, _) = (false, offer);
+    is_offered
 }
 
 /// A contact point, to be compared.

@@ -105,7 +105,7 @@ fn of_keyspace<'a, 'b>(tables: &'a [&'b Table], name: &str) -> &'a [&'b Table] {
 
 fn put_head(body: &mut Vec<u8>, sources: &Sources<'_>) -> Result<(), EncodeError> {
     let (config, status) = (sources.config, sources.status);
-    body.put_byte(config.protocol.number());
+    body.put_byte(config.protocol.first().number());
     for point in &config.contact_points {
         body.put_byte(1);
         body.put(&point_hash(point).to_be_bytes());

@@ -330,7 +330,7 @@ fn statements_count_only_in_the_keyspace_they_were_prepared_in() {
     let known = Known::read(&blob, &config).unwrap();
     assert!(known.statements.is_empty());
     assert_eq!(known.tablets.len(), 1);
-    config.protocol = crate::wire::ProtocolVersion::V3;
+    config.protocol = crate::wire::ProtocolVersion::V3.into();
     assert!(Known::read(&blob, &config).is_none());
 }
 

@@ -16,6 +16,10 @@ use crate::words::boxed;
 pub struct HandshakeConfig {
     /// The protocol version to speak.
     pub version: ProtocolVersion,
+    /// Whether STARTUP opens the conversation in version 5 where the node offers it and is no
+    /// ScyllaDB node; `version` is then that of OPTIONS.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    pub may_rise: bool,
     /// Answers authentication, if the node asks for it.
     pub authenticator: Option<Shared<dyn Authenticator>>,
     /// How frames are to be compressed from STARTUP on.
@@ -40,6 +44,8 @@ impl HandshakeConfig {
     pub const fn new(version: ProtocolVersion) -> Self {
         Self {
             version,
+            #[cfg(any(test, feature = "protocol-v5"))]
+            may_rise: false,
             authenticator: None,
             compression: None,
             startup_options: Vec::new(),

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::super::extensions::{Agreed, Offer, TabletsRouting, key};
 use super::HandshakeConfig;
-use crate::wire::Compression;
 use crate::wire::response::Supported;
+use crate::wire::{Compression, ProtocolVersion};
 
 pub(super) fn offers(supported: &Supported<'_>, wanted: Compression) -> bool {
     let offered = supported.get(key::COMPRESSION);
@@ -15,9 +15,24 @@ pub(super) fn offers(supported: &Supported<'_>, wanted: Compression) -> bool {
 /// What follows from an offer.
 #[inline(never)]
 pub(super) fn agree(config: &HandshakeConfig, agreed: &mut Agreed, offer: &Offer) {
+    agreed.version = version(config, offer);
     agreed.tablets = tablets(config, offer);
-    agreed.metadata_id = offer.metadata_id || config.version.has_metadata_id();
+    agreed.metadata_id = offer.metadata_id || agreed.version.has_metadata_id();
     agreed.offer = *offer;
+}
+
+#[cfg(any(test, feature = "protocol-v5"))]
+fn version(config: &HandshakeConfig, offer: &Offer) -> ProtocolVersion {
+    let can_compress = config.compression.is_none_or(Compression::is_in_version_5);
+    match config.may_rise && can_compress && offer.protocol_v5 && !offer.is_scylla {
+        true => ProtocolVersion::V5,
+        false => config.version,
+    }
+}
+
+#[cfg(not(any(test, feature = "protocol-v5")))]
+const fn version(config: &HandshakeConfig, _: &Offer) -> ProtocolVersion {
+    config.version
 }
 
 fn tablets(config: &HandshakeConfig, offer: &Offer) -> TabletsRouting {

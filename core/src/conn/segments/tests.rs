@@ -93,8 +93,16 @@ fn whole_frames_do_not_come_amid_a_frame() {
     let frame = frame(1, 20);
     for (first, second, expected) in [
         (false, false, None),
-        (false, true, Some(SegmentsError::Misplaced)),
-        (true, true, Some(SegmentsError::Misplaced)),
+        (
+            false,
+            true,
+            Some(FramerError::Segment(SegmentError::Misplaced)),
+        ),
+        (
+            true,
+            true,
+            Some(FramerError::Segment(SegmentError::Misplaced)),
+        ),
         (true, false, None),
     ] {
         for border in 1..frame.len() {
@@ -127,8 +135,5 @@ fn frames_that_are_too_long_are_skipped_or_end_the_stream() {
     assert!(matches!(step(), Ok(Some(Cut::Start(_)))));
     assert!(matches!(step(), Ok(Some(Cut::End(_)))));
     let error = step().unwrap_err();
-    assert!(matches!(
-        error,
-        SegmentsError::Framer(FramerError::TooLong(_))
-    ));
+    assert!(matches!(error, FramerError::TooLong(_)));
 }

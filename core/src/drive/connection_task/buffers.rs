@@ -2,9 +2,12 @@
 
 use core::task::{Context, Poll};
 
+use alloc::boxed::Box;
+
 use bytes::{Buf as _, BytesMut};
 
-use crate::conn::framer::{Framer, FramerError};
+use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
+use crate::conn::segments::Segments;
 use crate::drive::transport::Link;
 use crate::error::{Error, ErrorKind, LimitField, LinkError, PeerMisbehaved};
 
@@ -36,13 +39,54 @@ pub(super) fn write_some(
     Ok(())
 }
 
-/// Makes room for a read. A chunk is used up before the next one is taken; `reserve` takes the
-/// old one again when none of its slices is left.
-pub(super) fn make_room(framer: &Framer, input: &mut BytesMut, chunk: usize) {
-    let wanted = framer.wanted(input, chunk);
-    let spare = input.capacity().saturating_sub(input.len());
-    if spare < wanted.min(SPARE_MIN) || spare == 0 {
-        input.reserve(wanted.max(chunk));
+/// What was read of a link, and how it is cut into frames.
+#[derive(Debug)]
+pub(super) struct Intake {
+    framer: Framer,
+    pub(super) bytes: BytesMut,
+    /// There when they come, and go, in segments.
+    pub(super) segments: Option<Box<Segments>>,
+}
+
+impl Intake {
+    pub(super) const fn new(limits: FrameLimits, bytes: BytesMut) -> Self {
+        Self {
+            framer: Framer::new(limits),
+            bytes,
+            segments: None,
+        }
+    }
+
+    /// The next step through the frames that were read. Segments are looked for out of line: the way
+    /// of all other connections is counted in instructions.
+    #[inline(always)]
+    pub(super) fn poll_cut(&mut self) -> Result<Option<Cut>, FramerError> {
+        if self.segments.is_some() {
+            return self.poll_cut_of_segments();
+        }
+        self.framer.poll_cut(&mut self.bytes)
+    }
+
+    #[inline(never)]
+    fn poll_cut_of_segments(&mut self) -> Result<Option<Cut>, FramerError> {
+        let Some(segments) = &mut self.segments else {
+            return Ok(None);
+        };
+        segments.poll_cut(&mut self.framer, &mut self.bytes)
+    }
+
+    /// Makes room for a read. A chunk is used up before the next one is taken; `reserve` takes the
+    /// old one again when none of its slices is left.
+    #[inline(always)]
+    pub(super) fn make_room(&mut self, chunk: usize) {
+        let wanted = match &self.segments {
+            None => self.framer.wanted(&self.bytes, chunk),
+            Some(segments) => segments.wanted(&self.bytes, chunk),
+        };
+        let spare = self.bytes.capacity().saturating_sub(self.bytes.len());
+        if spare < wanted.min(SPARE_MIN) || spare == 0 {
+            self.bytes.reserve(wanted.max(chunk));
+        }
     }
 }
 
@@ -55,6 +99,11 @@ pub(super) fn broken_stream(error: FramerError) -> Error {
         FramerError::TooLong(header) => {
             let kind = ErrorKind::Limit(LimitField::FrameLen);
             Error::with_text(kind, alloc::format!("{} bytes declared", header.body_len))
+        }
+        #[cfg(any(test, feature = "protocol-v5"))]
+        FramerError::Segment(error) => {
+            let kind = ErrorKind::PeerMisbehaved(PeerMisbehaved::BadSegment);
+            Error::with_text(kind, error.text())
         }
     }
 }

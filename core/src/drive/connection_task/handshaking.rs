@@ -1,13 +1,17 @@
 //! A connection's link in its handshake.
 
+#[cfg(any(test, feature = "protocol-v5"))]
+use alloc::boxed::Box;
 use core::task::{Context, Poll};
 
 use bytes::BytesMut;
 
-use super::buffers::{a_piece, broken_stream, make_room, write_some};
+use super::buffers::{Intake, a_piece, broken_stream, write_some};
 use crate::conn::extensions::Agreed;
-use crate::conn::framer::{Cut, Framer};
+use crate::conn::framer::Cut;
 use crate::conn::negotiate::{HandshakeConfig, Negotiation};
+#[cfg(any(test, feature = "protocol-v5"))]
+use crate::conn::segments::Segments;
 use crate::drive::hub::Hub;
 use crate::drive::transport::{Clock, Link, Timer};
 use crate::error::{Error, ErrorKind, LinkError, PeerMisbehaved, TimeoutKind};
@@ -20,8 +24,7 @@ pub(super) struct Handshaking<L> {
     pub(super) link: L,
     /// `None` only while a step is taken.
     pub(super) negotiation: Negotiation,
-    pub(super) framer: Framer,
-    pub(super) input: BytesMut,
+    pub(super) intake: Intake,
     pub(super) output: BytesMut,
     pub(super) needs_flush: bool,
     pub(super) deadline: Instant,
@@ -42,8 +45,7 @@ impl<L: Link> Handshaking<L> {
         Ok(Self {
             link,
             negotiation,
-            framer: Framer::new(limits.frame),
-            input: BytesMut::new(),
+            intake: Intake::new(limits.frame, BytesMut::new()),
             output,
             needs_flush: false,
             deadline,
@@ -75,12 +77,8 @@ impl<L: Link> Handshaking<L> {
             if self.output.is_empty() && self.negotiation.is_early() {
                 return Poll::Ready(Ok((*self.negotiation.agreed(), true)));
             }
-            make_room(
-                &self.framer,
-                &mut self.input,
-                self.read_chunk.min(HANDSHAKE_CHUNK),
-            );
-            match self.link.poll_read(cx, &mut self.input) {
+            self.intake.make_room(self.read_chunk.min(HANDSHAKE_CHUNK));
+            match self.link.poll_read(cx, &mut self.intake.bytes) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(LinkError::CLOSED_BY_PEER.into())),
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
@@ -102,11 +100,7 @@ impl<L: Link> Handshaking<L> {
 
     /// Handles the frames that are there.
     fn poll_frames(&mut self) -> Result<Option<Agreed>, Error> {
-        while let Some(cut) = self
-            .framer
-            .poll_cut(&mut self.input)
-            .map_err(broken_stream)?
-        {
+        while let Some(cut) = self.intake.poll_cut().map_err(broken_stream)? {
             match cut {
                 Cut::Start(header) => self.started = Some(header),
                 Cut::Piece(_) => return Err(a_piece()),
@@ -115,13 +109,30 @@ impl<L: Link> Handshaking<L> {
                     let Some(header) = self.started.take() else {
                         return Err(Error::bug("the end of a frame without its start"));
                     };
-                    if self.negotiation.advance(&header, &body, &mut self.output)? {
+                    if self.advance(&header, &body)? {
                         return Ok(Some(*self.negotiation.agreed()));
                     }
                 }
             }
         }
         Ok(None)
+    }
+
+    /// Takes one frame; `true` at the end. What is sent in answer goes in segments, if the frame
+    /// begins them or others did.
+    fn advance(&mut self, header: &FrameHeader, body: &[u8]) -> Result<bool, Error> {
+        let before = self.output.len();
+        let is_over = self.negotiation.advance(header, body, &mut self.output)?;
+        #[cfg(any(test, feature = "protocol-v5"))]
+        if self.intake.segments.is_none() && self.negotiation.begins_segments(header) {
+            let compression = self.negotiation.agreed().compression;
+            self.intake.segments = Some(Box::new(Segments::new(compression)));
+        }
+        if let Some(segments) = &mut self.intake.segments {
+            *segments.queue() = self.output.split_off(before);
+            while segments.put_next(&mut self.output) > 0 {}
+        }
+        Ok(is_over)
     }
 }
 

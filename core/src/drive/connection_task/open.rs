@@ -6,9 +6,9 @@ use core::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 
-use super::buffers::{a_piece, broken_stream, make_room, write_some};
+use super::buffers::{Intake, a_piece, broken_stream, write_some};
 use super::handshaking::Handshaking;
-use crate::conn::framer::{Cut, FrameLimits, Framer, FramerError};
+use crate::conn::framer::{Cut, FrameLimits, FramerError};
 use crate::conn::negotiate::{HANDSHAKE_STREAM, Negotiation};
 use crate::conn::{Body, Received};
 use crate::drive::cell::{Caller, Cell, Settled};
@@ -32,10 +32,11 @@ pub(super) enum Ended {
 pub(super) struct Open<L> {
     pub(super) link: L,
     pub(super) cell: Shared<Cell>,
-    framer: Framer,
-    input: BytesMut,
+    intake: Intake,
     /// Bytes being written; callers fill the other buffer.
     output: BytesMut,
+    /// Bytes of the frames in the segment that is being written, none of which the link took yet.
+    in_segment: usize,
     /// Bytes the link took that the connection does not know of yet.
     written: usize,
     needs_flush: bool,
@@ -73,9 +74,9 @@ impl<L: Link> Open<L> {
         let open = Self {
             link: handshaking.link,
             cell,
-            framer: handshaking.framer,
-            input: handshaking.input,
+            intake: handshaking.intake,
             output: BytesMut::new(),
+            in_segment: 0,
             written: 0,
             needs_flush: handshaking.needs_flush,
             may_write: false,
@@ -240,9 +241,11 @@ impl<L: Link> Open<L> {
                 break;
             }
             assert_unlocked();
-            let before = self.written;
-            write_some(&mut self.link, cx, &mut self.output, &mut self.written)?;
-            self.needs_flush |= self.written > before;
+            let mut taken = 0;
+            let outcome = write_some(&mut self.link, cx, &mut self.output, &mut taken);
+            self.count_written(taken);
+            outcome?;
+            self.needs_flush |= taken > 0;
             if !self.output.is_empty() {
                 return Ok(());
             }
@@ -253,13 +256,32 @@ impl<L: Link> Open<L> {
         Ok(())
     }
 
+    /// The link took so many bytes. Of a segment whose first byte it took all frames count: too soon
+    /// rather than too late.
+    #[inline(always)]
+    fn count_written(&mut self, taken: usize) {
+        let of_frames = match self.intake.segments {
+            None => taken,
+            Some(_) if taken > 0 => core::mem::take(&mut self.in_segment),
+            Some(_) => 0,
+        };
+        self.written = self.written.saturating_add(of_frames);
+    }
+
     /// Swaps buffers if there is output, and it was deferred once already if it has to be.
     fn take_output(&mut self, hub: &Hub) -> Result<bool, Error> {
+        if self.put_segment() {
+            return Ok(true);
+        }
         if hub.config().write_deferral && !self.may_write {
             return Ok(false);
         }
         self.may_write = false;
-        let (output, wakers) = (&mut self.output, &mut self.wakers);
+        let output = match &mut self.intake.segments {
+            None => &mut self.output,
+            Some(segments) => segments.queue(),
+        };
+        let wakers = &mut self.wakers;
         let written = core::mem::take(&mut self.written);
         self.cell.with(|locked| {
             locked.connection.handle_written(written);
@@ -268,7 +290,22 @@ impl<L: Link> Open<L> {
                 .swap_output(output, |caller| wakers.extend(caller));
         })?;
         self.wakers.wake_all();
-        Ok(!self.output.is_empty())
+        Ok(self.put_segment() || !self.output.is_empty())
+    }
+
+    /// Puts frames that were taken already into the next segment, if they travel so.
+    #[inline(always)]
+    fn put_segment(&mut self) -> bool {
+        self.intake.segments.is_some() && self.put_next_segment()
+    }
+
+    #[inline(never)]
+    fn put_next_segment(&mut self) -> bool {
+        let Some(segments) = &mut self.intake.segments else {
+            return false;
+        };
+        self.in_segment = segments.put_next(&mut self.output);
+        self.in_segment > 0
     }
 
     /// Reads and delivers until the link has no more or the budget is spent; `false` if spent.
@@ -283,12 +320,8 @@ impl<L: Link> Open<L> {
                 return Ok(false);
             }
             assert_unlocked();
-            make_room(
-                &self.framer,
-                &mut self.input,
-                hub.config().limits.read_chunk,
-            );
-            match self.link.poll_read(cx, &mut self.input) {
+            self.intake.make_room(hub.config().limits.read_chunk);
+            match self.link.poll_read(cx, &mut self.intake.bytes) {
                 Poll::Ready(Ok(0)) => return Err(LinkError::CLOSED_BY_PEER.into()),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Err(error.into()),
@@ -301,7 +334,7 @@ impl<L: Link> Open<L> {
     fn cut_frames(&mut self, max: usize, limits: FrameLimits) -> Result<usize, Error> {
         let mut cut_frames = 0;
         while cut_frames < max {
-            let Some(cut) = self.framer.poll_cut(&mut self.input).map_err(|error| {
+            let Some(cut) = self.intake.poll_cut().map_err(|error| {
                 if let FramerError::TooLong(header) = &error {
                     self.fail_too_long(header);
                 }
@@ -341,7 +374,10 @@ impl<L: Link> Open<L> {
         limits: FrameLimits,
     ) -> Option<(FrameHeader, Body)> {
         let compression = self.cell.agreed().compression;
-        let compression = compression.filter(|_| header.flags.contains(Flags::COMPRESSION));
+        // The flag means nothing where segments are compressed.
+        let compression = compression.filter(|_| {
+            header.flags.contains(Flags::COMPRESSION) && self.intake.segments.is_none()
+        });
         let Some(compression) = compression else {
             return Some((header, Body::new(body)));
         };

@@ -2,8 +2,8 @@
 //! were put into segments come out again.
 
 use bytes::BytesMut;
-use messina_core::conn::framer::{Cut, FrameLimits, Framer};
-use messina_core::conn::segments::{Segments, SegmentsError};
+use messina_core::conn::framer::{Cut, FrameLimits, Framer, FramerError};
+use messina_core::conn::segments::Segments;
 use messina_core::wire::segment::{PAYLOAD_MAX, put_segment};
 use messina_core::wire::{Compression, FrameHeader};
 
@@ -20,7 +20,7 @@ pub(super) const SEGMENTS: Target = Target {
 struct Seen {
     /// Whole frames, and those skipped, which have no body.
     frames: Vec<(FrameHeader, Option<BytesMut>)>,
-    error: Option<SegmentsError>,
+    error: Option<FramerError>,
 }
 
 /// What the bytes are, limits, a list of chunk sizes, then the bytes.

@@ -30,12 +30,12 @@ pub(crate) const RULES: &[Rule] = &[
         "tests/sim/tests/scenarios/pitfalls.rs: extensions_are_switched_on_by_any_value",
     ]),
     both("E7", "the answer to STARTUP is compressed already, an empty body included", &[
-        "core/src/conn/negotiate.rs: answers_may_be_compressed_once_it_was_asked_for",
+        "core/src/conn/negotiate/tests/compressed.rs: answers_may_be_compressed_once_it_was_asked_for",
         "tests/sim/tests/scenarios/conformance.rs: the_reply_to_startup_is_compressed_already",
         "tests/sim/src/node/codec/compress.rs: empty_bodies_have_their_known_form",
     ]),
     both("E8", "each frame's own flag tells whether it is compressed: events never are", &[
-        "core/src/conn/negotiate.rs: answers_may_be_compressed_once_it_was_asked_for",
+        "core/src/conn/negotiate/tests/compressed.rs: answers_may_be_compressed_once_it_was_asked_for",
         "core/src/drive/connection_task/tests.rs: frames_without_the_flag_are_taken_as_they_are",
         "tests/sim/src/node/connection.rs: event_frames_are_those_of_the_documents",
         "tests/sim/tests/scenarios/conformance.rs: requests_may_be_compressed_frame_by_frame",

@@ -1,4 +1,4 @@
-//! Our driver against one real Cassandra node that demands a login, on protocol version 4.
+//! Our driver against one real Cassandra node that demands a login, on protocol version 5.
 //!
 //! Nothing is taken on the driver's word: rows are compared with what their key says, values with
 //! the node's own JSON and bytes, tokens with the node's `token()`, and what an error said about a
@@ -136,7 +136,7 @@ async fn connect(node: &Cassandra) -> Result<(Session, String)> {
     };
     ensure!(node.is_up && node.shards.is_none(), "the node is {node:?}");
     let connection = node.connections.first().context("no connection")?;
-    ensure!(connection.protocol == 4, "protocol {}", connection.protocol);
+    ensure!(connection.protocol == 5, "protocol {}", connection.protocol);
     ensure!(
         connection.extensions.is_empty(),
         "Cassandra agreed to {:?}",
@@ -144,7 +144,7 @@ async fn connect(node: &Cassandra) -> Result<(Session, String)> {
     );
     let (dc, rack) = (&node.dc, &node.rack);
     let saw = format!(
-        "protocol 4, {dc} {rack}, {} connections",
+        "protocol 5, {dc} {rack}, {} connections",
         node.connections.len()
     );
     Ok((session, saw))
