@@ -112,7 +112,7 @@ impl Outbox {
             self.put_word(u32::from(link.orphans));
         }
         // What it answered before it was known as a member counts too.
-        let is_it = |(number, known): &(u16, &Endpoint)| {
+        let is_it = |(number, known): &(u16, Endpoint)| {
             *number == member || (*number >= UNPLACED && known.text() == place)
         };
         let numbers = || machine.nodes().filter(is_it).map(|(number, _)| number);

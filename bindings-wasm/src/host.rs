@@ -204,9 +204,9 @@ impl Host for Shell {
         self.security
     }
 
-    fn node(&mut self, node: u16, place: &Endpoint) {
+    fn node(&mut self, node: u16, place: &dyn Fn() -> Endpoint) {
         self.outbox.put(Effect::Node, u32::from(node));
-        self.outbox.put_text(&place.text());
+        self.outbox.put_text(&place().text());
     }
 
     fn done(&mut self, request: u32, outcome: Result<Done<'_>, Error>) {

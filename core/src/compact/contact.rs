@@ -6,6 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+#[cfg(doc)]
+use super::machine::Machine;
 use super::random::Random;
 use crate::config::Timeouts;
 use crate::error::{
@@ -19,8 +21,8 @@ use crate::words::{HAS_TEXTS, explain, put};
 /// The walks.
 #[derive(Debug)]
 pub(super) struct Contact {
-    /// What is left of the walk; none after the end of one.
-    left: Vec<Endpoint>,
+    /// What is left of the walk, as [`Machine::place`] knows it; none after the end of one.
+    left: Vec<u16>,
     /// Why places could not be had, and a list of these.
     causes: Vec<Error>,
     places: String,
@@ -63,7 +65,7 @@ impl Contact {
         &mut self,
         now: Instant,
         timeout: Duration,
-        places: Vec<Endpoint>,
+        places: Vec<u16>,
         random: &mut Random,
     ) {
         self.is_walking = true;
@@ -74,11 +76,7 @@ impl Contact {
     }
 
     /// The place to be dialed now, and until when, while others are `under_way`.
-    pub(super) fn next_place(
-        &mut self,
-        now: Instant,
-        under_way: usize,
-    ) -> Option<(Endpoint, Instant)> {
+    pub(super) fn next_place(&mut self, now: Instant, under_way: usize) -> Option<(u16, Instant)> {
         if now >= self.deadline {
             self.left.clear();
         }
@@ -91,7 +89,7 @@ impl Contact {
     }
 
     /// An attempt ended without having told anything of the node: it is made anew at once.
-    pub(super) fn try_again(&mut self, place: Endpoint, now: Instant) {
+    pub(super) fn try_again(&mut self, place: u16, now: Instant) {
         self.left.push(place);
         self.next_at = now;
     }

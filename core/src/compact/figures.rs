@@ -1,16 +1,25 @@
 //! What a machine tells of itself: its links, its counters, and the nodes by the numbers that answers
 //! and errors name them by.
 
+use core::net::SocketAddr;
+
 use super::host::Host;
 use super::machine::Machine;
+use super::pools::find;
 use crate::config::HAS_TOPOLOGY;
 use crate::target::Endpoint;
-use crate::words::append;
 
 impl Machine {
-    /// Where the nodes are that answers and errors have named by their numbers.
-    pub fn nodes(&self) -> impl Iterator<Item = (u16, &Endpoint)> {
-        self.nodes.iter().map(|(number, place)| (*number, place))
+    /// Where the nodes are that answers and errors name by their numbers: the members, also those that
+    /// have gone and whose place is still free, and what no member was known of.
+    pub fn nodes(&self) -> impl Iterator<Item = (u16, Endpoint)> {
+        let members = (0..)
+            .zip(self.plane.members())
+            .filter_map(|(number, member)| {
+                let address = SocketAddr::new(member.address()?, self.port());
+                Some((number, Endpoint::Addr(address)))
+            });
+        members.chain((UNPLACED..).zip(self.unplaced.iter().cloned()))
     }
 
     /// The number of the node at the other end of a link, which the host is told for each link.
@@ -23,26 +32,28 @@ impl Machine {
         }
         if !HAS_TOPOLOGY {
             // There is one link at a time, whose node is told anew each time.
-            host.node(0, &link.place);
+            host.node(0, &|| link.place.clone());
             if let Some(link) = self.links.get_mut(at) {
                 link.node = Some(0);
             }
             return 0;
         }
-        let member = link.member;
-        let place = member.and_then(|member| self.member_place(member));
-        let place = place.unwrap_or_else(|| link.place.clone());
-        // Where no member is known yet, the place itself has a number.
-        let known = self.nodes.iter().find(|(_, known)| *known == place);
-        let next = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-        let known = known.map_or_else(|| UNPLACED.saturating_add(next), |(number, _)| *number);
-        let node = member.unwrap_or(known);
-        host.node(node, &place);
-        match self.nodes.iter_mut().find(|(number, _)| *number == node) {
-            Some((_, told)) => *told = place,
-            None if usize::from(next) < NODES_MAX => append(&mut self.nodes, (node, place)),
-            None => {}
-        }
+        let node = match link.member {
+            Some(member) => member,
+            // Where no member is known yet, the place itself has a number.
+            None => {
+                let known = find(&self.unplaced, &link.place);
+                let at = known.unwrap_or(self.unplaced.len());
+                if at == self.unplaced.len() && at < NODES_MAX {
+                    self.unplaced.push(link.place.clone());
+                }
+                UNPLACED.saturating_add(u16::try_from(at).unwrap_or(u16::MAX))
+            }
+        };
+        host.node(node, &|| {
+            let place = link.member.and_then(|member| self.member_place(member));
+            place.unwrap_or_else(|| link.place.clone())
+        });
         if let Some(link) = self.links.get_mut(at) {
             link.node = Some(node);
         }

@@ -29,7 +29,7 @@ pub trait Host {
         Security::Plain
     }
     /// Where a node is, before answers and errors name it by its number.
-    fn node(&mut self, _node: u16, _place: &Endpoint) {}
+    fn node(&mut self, _node: u16, _place: &dyn Fn() -> Endpoint) {}
     /// A request has ended; its number is free for others.
     fn done(&mut self, request: u32, outcome: Result<Done<'_>, Error>);
     /// Rows of a request that may be streamed begin: whether they are to come in pieces. If not

@@ -21,8 +21,6 @@ use crate::wire::{FrameHeader, Opcode};
 // In this order: what is near the start is reached by shorter instructions.
 #[repr(C)]
 pub(super) struct Link {
-    /// It looks for a first connection; others belong to a member's pool.
-    pub(super) is_walk: bool,
     /// Whether it was seen that it is not one too many.
     pub(super) is_settled: bool,
     is_open: bool,
@@ -37,6 +35,8 @@ pub(super) struct Link {
     pub(super) node: Option<u16>,
     /// The shard that was wished for.
     pub(super) wish: Option<u16>,
+    /// It looks for a first connection, at this place; others belong to a member's pool.
+    pub(super) walk: Option<u16>,
     pub(super) number: u32,
     pub(super) keyspace: Keyspace,
     /// Why it is of no use any more, though the link is whole.
@@ -91,7 +91,7 @@ impl Link {
         Self {
             number,
             place,
-            is_walk: true,
+            walk: None,
             member: None,
             node: None,
             wish: None,

@@ -71,9 +71,8 @@ pub struct Machine {
     /// Statements of an earlier session, and requests that these have answered.
     pub(super) saved: Vec<Local<Statement>>,
     given: Vec<(u32, u32)>,
-    /// Numbers of nodes that the host was told, and where they are: those of members, and others for
-    /// places that no member is known at.
-    pub(super) nodes: Vec<(u16, Endpoint)>,
+    /// Places that no member was known at when they answered; their numbers follow from their order.
+    pub(super) unplaced: Vec<Endpoint>,
     pub(super) handshake: Local<HandshakeConfig>,
     wall: Option<UnixMicros>,
     last_timestamp: i64,
@@ -120,7 +119,7 @@ impl Machine {
             links: Vec::new(),
             served: 0,
             has_read: false,
-            nodes: Vec::new(),
+            unplaced: Vec::new(),
             requests: Slab::new(),
             queue: VecDeque::new(),
             queue_due: Instant::FAR_FUTURE,

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind};
 use crate::routing::{PortRange, ShardMap};
 use crate::target::{Endpoint, Security, Steering, SteeringKind};
 use crate::time::Instant;
+use crate::words::append;
 
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -134,7 +135,10 @@ impl Machine {
             }
         }
         let deadline = self.now.saturating_add(self.config.timeouts.connect);
-        self.open(place, steering, deadline, Some((number, wish)), host);
+        self.open(place, steering, deadline, host);
+        if let Some(link) = self.links.last_mut() {
+            (link.member, link.wish) = (Some(number), wish);
+        }
         true
     }
 
@@ -184,7 +188,7 @@ impl Machine {
 
     /// Ports are not told in the system tables that are read: all nodes have that of the first
     /// contact point.
-    fn port(&self) -> u16 {
+    pub(super) fn port(&self) -> u16 {
         match self.config.contact_points.first() {
             Some(Endpoint::Addr(address)) => address.port(),
             Some(Endpoint::Name { port, .. }) => *port,
@@ -199,23 +203,37 @@ impl Machine {
         Some(Endpoint::Addr(SocketAddr::new(address, self.port())))
     }
 
-    /// Where a first connection may be found.
+    /// Where a first connection may be found: the members by their numbers, and the contact points by
+    /// theirs behind all that members have.
     #[inline(never)]
-    pub(super) fn places(&self) -> Vec<Endpoint> {
+    pub(super) fn places(&self) -> Vec<u16> {
         let mut places = Vec::new();
-        for point in &self.config.contact_points {
-            places.push(point.clone());
+        let points = &self.config.contact_points;
+        for (number, _) in (POINTS..u16::MAX).zip(points) {
+            append(&mut places, number);
         }
-        if self.is_full() {
-            for member in 0..self.plane.members_end() {
-                if let Some(place) = self.member_place(member)
-                    && !places.contains(&place)
-                {
-                    places.push(place);
-                }
+        let members_end = if HAS_TOPOLOGY {
+            self.plane.members_end()
+        } else {
+            0
+        };
+        for member in 0..members_end.min(POINTS) {
+            if let Some(place) = self.member_place(member)
+                && find(points, &place).is_none()
+            {
+                append(&mut places, member);
             }
         }
         places
+    }
+
+    /// One of them.
+    pub(super) fn place(&self, number: u16) -> Option<Endpoint> {
+        match number.checked_sub(POINTS) {
+            Some(point) => self.config.contact_points.get(usize::from(point)).cloned(),
+            None if HAS_TOPOLOGY => self.member_place(number),
+            None => None,
+        }
     }
 
     /// A request had to go to another shard.
@@ -256,7 +274,7 @@ impl Machine {
         let (wanted, true) = self.wanted() else {
             return;
         };
-        let (Some(shard), false) = (link.shard(), link.is_walk) else {
+        let (Some(shard), None) = (link.shard(), link.walk) else {
             return;
         };
         let links = self.links.iter().map(|link| &**link);
@@ -301,6 +319,12 @@ impl Machine {
     }
 }
 
+/// The place of an endpoint in a list; one copy of the comparison.
+#[inline(never)]
+pub(super) fn find(places: &[Endpoint], place: &Endpoint) -> Option<usize> {
+    places.iter().position(|known| known == place)
+}
+
 /// How a link may reach a shard.
 fn steering_to(
     shard: u16,
@@ -330,6 +354,9 @@ fn sharding(agreed: &Agreed) -> Option<(&Sharding, &ShardAwarePorts)> {
     let offer = &agreed.offer;
     Some((offer.sharding.as_ref()?, &offer.ports))
 }
+
+/// Numbers of contact points as places begin here, where those of members end.
+const POINTS: u16 = 0x8000;
 
 /// Links that may fail to reach a wished shard, for each shard of a member, before no more is
 /// wished of it.

@@ -34,17 +34,21 @@ impl Machine {
                 .begin(self.now, timeout, places, &mut self.random);
         }
         while let Some((place, deadline)) = self.contact.next_place(self.now, self.links.len()) {
-            self.open(place, Steering::None, deadline, None, host);
+            if let Some(endpoint) = self.place(place) {
+                self.open(endpoint, Steering::None, deadline, host);
+                if let Some(link) = self.links.last_mut() {
+                    link.walk = Some(place);
+                }
+            }
         }
     }
 
-    /// Opens a link: to find a first connection, or for a member's pool with a shard as a wish.
+    /// Opens a link, behind all others: to find a first connection, or for a member's pool.
     pub(super) fn open(
         &mut self,
         place: Endpoint,
         steering: Steering,
         deadline: Instant,
-        pool: Option<(u16, Option<u16>)>,
         host: &mut impl Host,
     ) {
         let number = self.next_link;
@@ -55,11 +59,7 @@ impl Machine {
         target.steering = steering;
         target.server_name.clone_from(&self.config.server_name);
         host.connect(number, target);
-        let mut link = Link::new(number, place, &self.config.limits, deadline);
-        link.is_walk = pool.is_none();
-        if let Some((member, wish)) = pool {
-            (link.member, link.wish) = (Some(member), wish);
-        }
+        let link = Link::new(number, place, &self.config.limits, deadline);
         self.links.push(Box::new(link));
     }
 
@@ -114,7 +114,7 @@ impl Machine {
             }
         }
         self.told = told;
-        let walks = self.links.iter().filter(|link| link.is_walk).count();
+        let walks = self.links.iter().filter(|link| link.walk.is_some()).count();
         if self.contact.is_exhausted(walks) && !self.is_connected() && self.is_open() {
             let timeouts = &self.config.timeouts;
             let error = self.contact.end(timeouts, self.now, &mut self.random);
@@ -139,7 +139,8 @@ impl Machine {
     /// Tells where it stands now.
     fn adopt(&mut self, number: u32, host: &mut impl Host) -> usize {
         self.links.retain(|other| {
-            let is_in_vain = other.is_walk && other.number != number && other.connection.is_none();
+            let is_in_vain =
+                other.walk.is_some() && other.number != number && other.connection.is_none();
             if is_in_vain {
                 host.abort(other.number);
             }
@@ -221,8 +222,8 @@ impl Machine {
         {
             // Perhaps no failure: the node is of another kind.
             self.assume(None);
-            if link.is_walk {
-                self.contact.try_again(link.place.clone(), self.now);
+            if let Some(place) = link.walk {
+                self.contact.try_again(place, self.now);
             }
             return;
         }
@@ -244,7 +245,7 @@ impl Machine {
                 self.contact
                     .lost(link.since, timeouts, self.now, &mut self.random);
             }
-        } else if !link.is_walk {
+        } else if link.walk.is_none() {
             self.rest_pool(link, &error);
         } else if is_adopted {
             let until = self.now.saturating_add(self.config.timeouts.connect);

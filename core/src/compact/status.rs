@@ -66,14 +66,12 @@ impl Status {
             host_id: member.host_id(),
             address: member.address(),
         });
-        let nodes = state.machine.nodes();
-        let nodes = nodes.map(|(number, place)| (number, place.clone()));
         Self {
             is_open: state.machine.is_open() && state.over.is_none(),
             connections: connections.collect(),
             members: members.collect(),
             counters: plane.counters(),
-            nodes: nodes.collect(),
+            nodes: state.machine.nodes().collect(),
         }
     }
 }

@@ -364,7 +364,8 @@ impl Host for Desk {
         self.steering
     }
 
-    fn node(&mut self, node: u16, place: &Endpoint) {
+    fn node(&mut self, node: u16, place: &dyn Fn() -> Endpoint) {
+        let place = place();
         self.lines.line(format_args!("node {node} is {place}"));
     }
 
