@@ -62,6 +62,8 @@ pub const FEATURES: &[&str] = &[
     "std",
     #[cfg(feature = "compact-ring")]
     "compact-ring",
+    #[cfg(feature = "data-texts")]
+    "data-texts",
     #[cfg(feature = "early-requests")]
     "early-requests",
     #[cfg(feature = "error-texts")]

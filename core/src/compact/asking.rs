@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 
 use super::binding::Binder;
 use super::machine::{HAS_WARM_STARTS, Machine};
-use super::request::{BatchPart, Request, RequestOptions, put_prepare};
+use super::request::{BatchPart, HAS_DATA_TEXTS, Request, RequestOptions, put_prepare};
 use super::statement::Statement;
 use super::text::is_users_data;
-use crate::error::Error;
+use crate::error::{ApiMisuse, Error, ErrorKind};
 use crate::sync::Local;
 use crate::wire::request::{
     Batch, BatchKind, BatchStatement, BatchStatementKind, QueryParameters, RequestBody as _,
@@ -32,15 +32,20 @@ impl Machine {
         self.begin(request, written.map_err(Error::from))
     }
 
-    /// Runs a text with values for its markers.
+    /// Runs a text with values for its markers. In a session that makes use of the whole cluster, and
+    /// without feature `data-texts`, one that reads or writes rows fails as
+    /// [`ApiMisuse::ValuesUnprepared`]: nodes may take those as prepared statements only.
     pub fn query(&mut self, text: &str, values: Values<'_>, options: &RequestOptions<'_>) -> u32 {
         let mut request = self.new_request(Opcode::Query, options);
         request.is_data = self.is_full() && is_users_data(text);
-        let written = request
-            .body
-            .put_long_string("statement", text)
-            .map_err(Error::from)
-            .and_then(|()| self.put_parameters(&mut request, values, options, false));
+        let written = match request.is_data && !HAS_DATA_TEXTS {
+            true => Err(to_be_prepared()),
+            false => request
+                .body
+                .put_long_string("statement", text)
+                .map_err(Error::from)
+                .and_then(|()| self.put_parameters(&mut request, values, options, false)),
+        };
         self.begin(request, written)
     }
 
@@ -221,4 +226,10 @@ impl Machine {
             ..QueryParameters::new(request.consistency)
         }
     }
+}
+
+#[cold]
+fn to_be_prepared() -> Error {
+    let kind = ErrorKind::ApiMisuse(ApiMisuse::ValuesUnprepared);
+    Error::with_text(kind, "texts that read or write rows are to be prepared")
 }

@@ -235,9 +235,9 @@ impl Request {
         self.is_data && self.is_text() && agreed.tablets == TabletsRouting::V2
     }
 
-    /// Whether it is a text that may have to be prepared; without the topology no text has.
+    /// Whether it is a text that may have to be prepared.
     fn is_text(&self) -> bool {
-        HAS_TOPOLOGY && self.opcode == Opcode::Query
+        HAS_DATA_TEXTS && self.opcode == Opcode::Query
     }
 
     /// A node has taken what it lacked: the request is executed next.
@@ -274,6 +274,10 @@ impl Request {
         }
     }
 }
+
+/// Whether texts may read and write rows where these live on members; without the topology no text has
+/// to be prepared.
+pub(super) const HAS_DATA_TEXTS: bool = HAS_TOPOLOGY && cfg!(any(test, feature = "data-texts"));
 
 /// Members that one request remembers to have failed it: more than it has attempts.
 const TRIED_MAX: usize = 8;

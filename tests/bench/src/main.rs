@@ -83,6 +83,7 @@ fn no_optional_feature() -> Result<()> {
     // What `messina-tokio` turns on is part of what is measured.
     let expected = [
         "std",
+        "data-texts",
         "early-requests",
         "error-texts",
         "keyspaces",
