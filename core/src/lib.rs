@@ -78,6 +78,8 @@ pub const FEATURES: &[&str] = &[
     "shard-pools",
     #[cfg(feature = "streams")]
     "streams",
+    #[cfg(feature = "table-ids")]
+    "table-ids",
     #[cfg(feature = "topology")]
     "topology",
     #[cfg(feature = "warm-start")]

@@ -6,6 +6,7 @@ use super::reading::{Changed, Nodes, Question, Subject};
 #[cfg(any(test, feature = "compact-ring"))]
 use super::ring::Strategy;
 use super::rows::{self, Cells};
+use super::tables::HAS_TABLE_IDS;
 use super::{KeyspaceKind, Plane};
 
 use crate::error::{Error, ErrorKind, LimitField, PeerMisbehaved};
@@ -50,6 +51,7 @@ impl Plane {
                 }
                 Ok(Changed::Nothing)
             }
+            Subject::Table if !HAS_TABLE_IDS => Ok(Changed::Nothing),
             Subject::Table => {
                 let mut id = None;
                 rows::read(body, "", &mut |cells| id = rows::uuid(cells[0]))?;
@@ -107,7 +109,7 @@ impl Plane {
     /// It is to be asked again.
     fn demand(&mut self, question: Question) {
         let number = usize::from(question.number);
-        if question.subject == Subject::Table {
+        if HAS_TABLE_IDS && question.subject == Subject::Table {
             if let Some(table) = self.tables.get_mut(number) {
                 table.demand(self.reading.is_scylla);
             }

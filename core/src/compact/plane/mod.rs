@@ -37,7 +37,7 @@
 //!
 //! What differs from `routing`: of tablets the first 16 replicas are known. Table ids are not waited
 //! for: a table that was made anew while no link told of it keeps its tablets until its id was read, and
-//! their first use corrects them. Tables
+//! their first use corrects them; without feature `table-ids` that alone does. Tables
 //! are known by name and not by id, so a payload on its way while its table is made anew is stored
 //! for the new one, and corrected likewise. Members without tokens are told from others only where the
 //! ring is read. Members beyond the limit are left out as they come, not by distance. Of several rows

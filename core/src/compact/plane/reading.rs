@@ -7,6 +7,7 @@
 //! Cassandra.
 
 use super::Plane;
+use super::tables::Table;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::BytesMut;
@@ -126,7 +127,7 @@ impl Plane {
     /// Whether there is a question to ask.
     pub fn is_due(&self) -> bool {
         matches!(self.reading.nodes, Nodes::LocalDue | Nodes::PeersDue)
-            || self.tables.iter().any(|table| table.is_due)
+            || self.tables.iter().any(Table::is_due)
             || self.keyspaces.iter().any(super::Keyspace::is_anything_due)
     }
 
@@ -192,7 +193,8 @@ impl Plane {
             }
         }
         for (number, table) in (0..).zip(&mut self.tables) {
-            if core::mem::take(&mut table.is_due) {
+            if table.is_due() {
+                table.is_due = false;
                 let keyspace = self.keyspaces.get(usize::from(table.keyspace))?;
                 write(text, &[TABLE, &keyspace.name, OF_TABLE, &table.name]);
                 return Some((Subject::Table, number));

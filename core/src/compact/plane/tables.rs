@@ -149,7 +149,12 @@ impl Plane {
 impl Table {
     /// It is to be read again. What has no tablets has nothing to forget.
     pub(super) fn demand(&mut self, is_scylla: Option<bool>) {
-        self.is_due = is_scylla == Some(true);
+        self.is_due = HAS_TABLE_IDS && is_scylla == Some(true);
+    }
+
+    /// Whether it is to be read; nothing is, where ids are not.
+    pub(super) const fn is_due(&self) -> bool {
+        HAS_TABLE_IDS && self.is_due
     }
 }
 
@@ -174,3 +179,6 @@ impl Keyspace {
         self.is_due
     }
 }
+
+/// Whether tables are told from those that had their names before.
+pub(super) const HAS_TABLE_IDS: bool = cfg!(any(test, feature = "table-ids"));
