@@ -10,7 +10,7 @@ use std::{env, fs};
 /// Flash and RAM that each image must fit, in KiB.
 const IMAGES: [(&str, u32, u32); 6] = [
     ("base", 128, 64),
-    ("card", 192, 64),
+    ("card", 128, 64),
     ("fw", 256, 96),
     ("gateway", 384, 128),
     ("tls", 512, 192),
@@ -28,7 +28,9 @@ fn main() {
             .replace("@FLASH_KIB@", &kib("FLASH_KIB", flash).to_string())
             .replace("@RAM_KIB@", &kib("RAM_KIB", ram).to_string());
         fs::write(folder.join("memory.x"), memory).expect("write memory.x");
-        for argument in ["-Tlink.x", "--nmagic", &format!("-L{}", folder.display())] {
+        let folder = format!("-L{}", folder.display());
+        // The last: functions that are alike stand once.
+        for argument in ["-Tlink.x", "--nmagic", &folder, "--icf=all"] {
             println!("cargo:rustc-link-arg-bin={image}={argument}");
         }
     }
