@@ -15,11 +15,11 @@ use super::reply::Reply;
 use super::rows::type_numbers;
 use super::slab::Slab;
 use super::statement::Statement;
-use crate::drive::wakers::Wakers;
 use crate::error::{Error, ErrorKind};
 use crate::sync::Local;
 use crate::target::{Security, SteeringKind, Target};
 use crate::wire::FrameHeader;
+use crate::words::append;
 
 /// The machine's host: it only takes down what is to be done outside of the lock.
 pub(super) struct Desk {
@@ -32,7 +32,7 @@ pub(super) struct Desk {
     /// Who waits for the beginning or the end.
     pub(super) watchers: Vec<Waker>,
     pub(super) orders: Vec<Order>,
-    pub(super) wakers: Wakers,
+    pub(super) wakers: Vec<Waker>,
     /// Prepared statements, by the machine's number.
     held: Vec<Option<Local<Held>>>,
     prepared: u32,
@@ -90,7 +90,7 @@ impl Desk {
             begun: None,
             watchers: Vec::new(),
             orders: Vec::new(),
-            wakers: Wakers::new(),
+            wakers: Vec::new(),
             held: Vec::new(),
             prepared: 0,
             buffer: BytesMut::new(),
@@ -205,10 +205,12 @@ impl Desk {
 
     fn keep(&mut self, number: u32, statement: &Local<Statement>) -> Result<(), Error> {
         let columns = statement.prepared()?.bound.columns;
+        let mut numbers = Vec::new();
+        type_numbers(columns).for_each(|number| append(&mut numbers, number));
         let held = Held {
             statement: Local::clone(statement),
             serial: self.prepared,
-            type_numbers: type_numbers(columns).collect(),
+            type_numbers: numbers.into(),
         };
         self.prepared = self.prepared.wrapping_add(1);
         let place = place(number);

@@ -9,6 +9,7 @@
 //! machine, so that no byte is copied between them. Work of one poll is bounded: after
 //! [`ROUNDS_MAX`] rounds the task queues itself again.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
@@ -22,7 +23,6 @@ use super::ending::session_closed;
 use super::hub::{Hub, State};
 use super::machine::Phase;
 use super::wires::{Stage, Wire};
-use crate::drive::wakers::Wakers;
 use crate::drive::{Endpoint, Timer as _, Transport};
 use crate::error::{Error, ErrorKind, LinkError, LinkErrorKind, TimeoutKind};
 use crate::sync::{Local, assert_unlocked};
@@ -37,9 +37,9 @@ pub struct Runner<T: Transport> {
     pub(super) hub: Local<Hub>,
     pub(super) neighbour: Neighbour,
     timer: T::Timer,
-    wires: Vec<Wire<T>>,
+    wires: Vec<Box<Wire<T>>>,
     orders: Vec<Order>,
-    wakers: Wakers,
+    wakers: Vec<Waker>,
     read_chunk: usize,
     close: Duration,
     /// When the machine wants to go on, and what the timer is armed for.
@@ -57,7 +57,7 @@ impl<T: Transport> Runner<T> {
             neighbour: Neighbour::default(),
             wires: Vec::new(),
             orders: Vec::new(),
-            wakers: Wakers::new(),
+            wakers: Vec::new(),
             read_chunk,
             close,
             next: Instant::ZERO,
@@ -169,7 +169,13 @@ impl<T: Transport> Runner<T> {
 
     fn wake(&mut self) {
         let neighbour = &mut self.neighbour;
-        self.wakers.wake_others(|waker| neighbour.takes(waker));
+        assert_unlocked();
+        for waker in self.wakers.drain(..) {
+            match neighbour.takes(&waker) {
+                true => drop(waker),
+                false => waker.wake(),
+            }
+        }
     }
 
     /// Does what the machine wants; whether it wanted anything.
@@ -189,11 +195,12 @@ impl<T: Transport> Runner<T> {
                     self.hub
                         .with(|state| state.machine.handle_ended(number, error));
                 } else {
-                    self.wires.push(Wire::new(number, &self.transport, target));
+                    self.wires
+                        .push(Box::new(Wire::new(number, &self.transport, target)));
                 }
                 continue;
             }
-            let is_it = |wire: &&mut Wire<T>| wire.number == number && !wire.is_closing();
+            let is_it = |wire: &&mut Box<Wire<T>>| wire.number == number && !wire.is_closing();
             if let Some(wire) = self.wires.iter_mut().find(is_it) {
                 match (order, &wire.stage) {
                     (Order::Close(_), Stage::Open(_)) => wire.close_by = close_by,

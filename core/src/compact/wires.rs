@@ -2,15 +2,15 @@
 //! readers, written, and closed.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::future::Future as _;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 use bytes::{Buf as _, BytesMut};
 
 use super::hub::Hub;
-use crate::drive::wakers::Wakers;
 use crate::drive::{Endpoint, Link as _, Resolved, Target, Transport};
 use crate::error::{LinkError, LinkErrorKind};
 use crate::sync::assert_unlocked;
@@ -111,7 +111,7 @@ impl<T: Transport> Wire<T> {
         transport: &T,
         hub: &Hub,
         chunk: usize,
-        wakers: &mut Wakers,
+        wakers: &mut Vec<Waker>,
     ) -> bool {
         assert_unlocked();
         let link = match &mut self.stage {
@@ -265,7 +265,7 @@ fn read(
     number: u32,
     hub: &Hub,
     chunk: usize,
-    wakers: &mut Wakers,
+    wakers: &mut Vec<Waker>,
 ) -> Result<Option<bool>, LinkError> {
     let lent = hub.with(|state| {
         let of_machine = state.machine.link(number)?;

@@ -33,23 +33,6 @@ impl Wakers {
         }
     }
 
-    /// Drops all, and wakes those that `takes` does not answer for.
-    pub(crate) fn wake_others(&mut self, mut takes: impl FnMut(&Waker) -> bool) {
-        assert_unlocked();
-        let mut wake = |waker: Waker| match takes(&waker) {
-            true => drop(waker),
-            false => waker.wake(),
-        };
-        if let Some(first) = self.first.take() {
-            wake(first);
-        }
-        self.more.drain(..).for_each(wake);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none() && self.more.is_empty()
-    }
-
     /// Wakes and drops all; room that was taken stays. Not to be called under a lock.
     pub(crate) fn wake_all(&mut self) {
         assert_unlocked();

@@ -165,22 +165,31 @@ pub(super) enum Step {
 
 impl Readings {
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
-        Self::prepare_all(session, &[INSERT, SELECT]).await
+        Self::prepare_beside(session, 0).await
     }
 
-    /// The same for a list that ends with these two; the session holds the others. In one loop, so that
-    /// the wait for an answer stands once in the image.
-    pub(super) async fn prepare_all(session: &Session, texts: &[&str]) -> Result<Self, Error> {
+    /// The same beside so many others, at most nine, that the session holds. In one loop, so that the wait
+    /// for an answer stands once in the image.
+    pub(super) async fn prepare_beside(session: &Session, others: u8) -> Result<Self, Error> {
         // Each may be repeated after an error: the same values are written, and reads change nothing.
         let idempotent = StatementOptions::new().idempotent();
+        let mut other = *OTHER;
         let (mut insert, mut select) = (None, None);
-        for text in texts {
+        for number in 0..others.saturating_add(2) {
+            if let Some(digit) = other.last_mut() {
+                *digit = b'1'.wrapping_add(number);
+            }
+            let text = match number {
+                number if number < others => str::from_utf8(&other).unwrap_or_default(),
+                number if number == others => INSERT,
+                _ => SELECT,
+            };
             let statement = session.prepare(text).await?;
             insert = select.replace(statement.with(idempotent));
         }
         match (insert, select) {
             (Some(insert), Some(select)) => Ok(Self { insert, select }),
-            _ => Err(Error::bug("a list of one statement")),
+            _ => Err(Error::bug("two statements at least")),
         }
     }
 
@@ -230,10 +239,12 @@ impl Readings {
     }
 }
 
-pub(super) const INSERT: &str = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
+const INSERT: &str = "INSERT INTO plant.readings (sensor, at, celsius) VALUES (?, ?, ?)";
 
-pub(super) const SELECT: &str =
-    "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+const SELECT: &str = "SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? AND at = ?";
+
+/// Statements that differ in their last digit.
+const OTHER: &[u8; 71] = b"SELECT sensor, at, celsius FROM plant.readings WHERE sensor = ? LIMIT 0";
 
 /// Sensors of the plant: the partitions.
 const SENSORS: u32 = 200;
