@@ -9,6 +9,7 @@
 
 mod saved;
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -31,6 +32,8 @@ use crate::wire::{ParseError, Sink, Values, ValuesBuilder};
 /// A statement that a server has prepared.
 pub struct PreparedStatement {
     text: Box<str>,
+    /// Of names that have none, if it is not the session's.
+    keyspace: Option<Box<str>>,
     id: Bytes,
     markers: ResultMetadata,
     /// Which value goes to which marker, for rows whose values go by name.
@@ -106,6 +109,7 @@ impl PreparedStatement {
         };
         Ok(Self {
             text: text.into(),
+            keyspace: None,
             id: Bytes::copy_from_slice(body.id),
             markers: ResultMetadata::parse(body.bound.columns)?,
             orders: MarkerOrders::default(),
@@ -122,6 +126,18 @@ impl PreparedStatement {
     /// The statement's text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same, prepared for a keyspace of its own.
+    #[must_use]
+    pub(crate) fn in_keyspace(mut self, keyspace: Option<&str>) -> Self {
+        self.keyspace = keyspace.map(Box::from);
+        self
+    }
+
+    /// The keyspace of names that have none in the text, if it is not the session's.
+    pub fn keyspace(&self) -> Option<&str> {
+        self.keyspace.as_deref()
     }
 
     /// The id to execute by.
@@ -319,6 +335,14 @@ impl fmt::Debug for PreparedStatement {
     }
 }
 
+/// What a statement is found by: its text, behind the keyspace if it has one of its own.
+fn name_of<'a>(text: &'a str, keyspace: Option<&str>) -> Cow<'a, str> {
+    match keyspace {
+        Some(keyspace) => Cow::Owned(alloc::format!("{keyspace}\0{text}")),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Statements by text, bounded; the one that was not used for longest makes room.
 #[derive(Debug)]
 pub struct PreparedCache {
@@ -343,10 +367,14 @@ impl PreparedCache {
         }
     }
 
-    /// A statement that was prepared before.
-    pub fn find(&mut self, text: &str) -> Option<Shared<PreparedStatement>> {
+    /// A statement that was prepared before, for this keyspace or for the session's.
+    pub fn find(
+        &mut self,
+        text: &str,
+        keyspace: Option<&str>,
+    ) -> Option<Shared<PreparedStatement>> {
         self.clock = self.clock.saturating_add(1);
-        let entry = self.by_text.get_mut(text)?;
+        let entry = self.by_text.get_mut(&*name_of(text, keyspace))?;
         entry.used = self.clock;
         Some(Shared::clone(&entry.statement))
     }
@@ -358,7 +386,8 @@ impl PreparedCache {
     ) -> Option<Shared<PreparedStatement>> {
         self.clock = self.clock.saturating_add(1);
         let mut evicted = None;
-        if self.by_text.len() >= self.max && !self.by_text.contains_key(statement.text()) {
+        let name = name_of(statement.text(), statement.keyspace());
+        if self.by_text.len() >= self.max && !self.by_text.contains_key(&*name) {
             // The order of the map does not show: uses are all different.
             let oldest = self.by_text.iter().min_by_key(|(_, entry)| entry.used);
             if let Some(text) = oldest.map(|(text, _)| text.clone()) {
@@ -369,7 +398,7 @@ impl PreparedCache {
             statement: Shared::clone(&statement),
             used: self.clock,
         };
-        let replaced = self.by_text.insert(statement.text().into(), entry);
+        let replaced = self.by_text.insert(name.into(), entry);
         evicted.or_else(|| replaced.map(|entry| entry.statement))
     }
 

@@ -18,7 +18,7 @@ use core::time::Duration;
 use super::outgoing::{Content, Outgoing};
 use super::rows::QueryResult;
 use super::session::{Session, does_not_fit, key_too_long};
-use super::statement::{Prepared, Statement, StatementOptions, option_setters};
+use super::statement::{Prepared, Statement, StatementOptions, keyspace_setter, option_setters};
 use crate::cluster::prepared::PreparedStatement;
 use crate::error::Error;
 use crate::routing::{KeyError, TableRef, Token, View};
@@ -103,6 +103,7 @@ impl Batch {
     }
 
     option_setters!();
+    keyspace_setter!();
 
     /// Adds a prepared statement with values for all of its markers, which are encoded at once. Of
     /// the statement's own options only its idempotence counts.

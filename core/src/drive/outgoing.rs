@@ -77,6 +77,9 @@ pub(super) struct Outgoing<'a> {
     page_size: Option<i32>,
     page: Option<&'a PagingState>,
     timestamp: Option<i64>,
+    /// Of QUERY, PREPARE and BATCH.
+    keyspace: Option<&'a str>,
+    now_in_seconds: Option<i32>,
     is_traced: bool,
     pub(super) is_idempotent: bool,
     pub(super) deadline: Instant,
@@ -131,6 +134,8 @@ impl<'a> Outgoing<'a> {
                 StatementKind::Read => None,
                 _ => hub.timestamp(),
             }),
+            keyspace: options.keyspace.as_deref(),
+            now_in_seconds: options.now_in_seconds,
             is_traced: options.is_traced,
             is_idempotent,
             deadline: hub.clock().now().saturating_add(timeout),
@@ -140,10 +145,12 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// The PREPARE of a text, sent as this request is.
-    pub(super) fn preparing(&self, text: &'a str) -> Self {
+    /// The PREPARE of a statement that was prepared before, sent as this request is.
+    pub(super) fn preparing(&self, statement: &'a PreparedStatement) -> Self {
+        let text = statement.text();
         Self {
             content: Content::Prepare { text },
+            keyspace: statement.keyspace(),
             ..*self
         }
     }
@@ -183,6 +190,7 @@ impl Outgoing<'_> {
             paging_state: self.page.map(|state| &state.as_bytes()[..]),
             serial_consistency: self.route.serial_consistency,
             timestamp: self.timestamp,
+            now_in_seconds: self.now_in_seconds,
             ..QueryParameters::new(self.route.consistency)
         }
     }
@@ -224,12 +232,15 @@ impl FrameBody for Body<'_> {
         match &request.content {
             Content::Query { text, values } => Query {
                 text,
-                parameters: request.parameters(*values, false),
+                parameters: QueryParameters {
+                    keyspace: request.keyspace,
+                    ..request.parameters(*values, false)
+                },
             }
             .put(version, sink),
             Content::Prepare { text } => Prepare {
                 text,
-                keyspace: None,
+                keyspace: request.keyspace,
             }
             .put(version, sink),
             Content::Execute { statement, values } => {
@@ -253,8 +264,8 @@ impl FrameBody for Body<'_> {
                 consistency: request.route.consistency,
                 serial_consistency: request.route.serial_consistency,
                 timestamp: request.timestamp,
-                keyspace: None,
-                now_in_seconds: None,
+                keyspace: request.keyspace,
+                now_in_seconds: request.now_in_seconds,
             }
             .put(version, sink),
         }

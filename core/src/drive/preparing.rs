@@ -30,7 +30,7 @@ impl Outgoing<'_> {
         statement: &PreparedStatement,
         cell: &Shared<Cell>,
     ) -> Result<(), Error> {
-        let answer = self.preparing(statement.text()).ask(cell).await?;
+        let answer = self.preparing(statement).ask(cell).await?;
         let (mut has_same_id, mut has_same_markers) = (false, true);
         with_prepared(&answer, cell.agreed(), |body| {
             has_same_id = body.id == statement.id();
@@ -56,11 +56,13 @@ impl Outgoing<'_> {
     pub(super) async fn prepare_anew(
         &self,
         text: &str,
+        keyspace: Option<&str>,
     ) -> Result<Shared<PreparedStatement>, Error> {
         let ran = self.run().await?;
         let mut prepared = None;
         with_prepared(&ran.answer, ran.cell.agreed(), |body| {
-            prepared = Some(PreparedStatement::parse(text, body, ran.cell.agreed())?);
+            let parsed = PreparedStatement::parse(text, body, ran.cell.agreed())?;
+            prepared = Some(parsed.in_keyspace(keyspace));
             Ok(())
         })?;
         let prepared = prepared.ok_or_else(|| Error::bug("a prepared statement got lost"))?;

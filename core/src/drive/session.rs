@@ -92,7 +92,7 @@ impl Session {
 
     /// Prepares a statement on every connected node and returns when the first has answered and
     /// the others have too, have failed, or are late by a second. Statements are kept: preparing the
-    /// same text again costs nothing, unless values did not fit its markers since, as where a column has
+    /// same text again, for the same keyspace, costs nothing, unless values did not fit its markers since, as where a column has
     /// become one of another type.
     pub async fn prepare(&self, statement: impl Into<Statement<'_>>) -> Result<Prepared, Error> {
         let statement = statement.into();
@@ -100,7 +100,7 @@ impl Session {
         let found = self
             .hub()
             .prepared()
-            .with(|cache| cache.find(statement.text()));
+            .with(|cache| cache.find(statement.text(), options.keyspace.as_deref()));
         if let Ok(Some(inner)) = found
             && !inner.is_doubtful()
         {
@@ -113,7 +113,9 @@ impl Session {
         let text = statement.text();
         let content = Content::Prepare { text };
         let request = Outgoing::new(self.hub(), content, &idempotent, None, None, None);
-        let inner = request.prepare_anew(text).await?;
+        let inner = request
+            .prepare_anew(text, options.keyspace.as_deref())
+            .await?;
         let evicted = self
             .hub()
             .prepared()

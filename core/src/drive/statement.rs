@@ -25,6 +25,12 @@ pub struct StatementOptions {
     pub timeout: Option<Duration>,
     /// The write's timestamp in microseconds.
     pub timestamp: Option<i64>,
+    /// The keyspace of names that have none in the text, instead of the session's. Refused where
+    /// protocol 5 is not spoken; means nothing to a statement that is prepared already.
+    pub keyspace: Option<Shared<str>>,
+    /// What the node takes for the time, in seconds since 1970, where it decides whether something has
+    /// expired or when it will. Refused where protocol 5 is not spoken.
+    pub now_in_seconds: Option<i32>,
     /// Running it twice does the same as running it once: it may be repeated after an error that
     /// leaves open whether it was applied.
     pub is_idempotent: bool,
@@ -65,6 +71,17 @@ macro_rules! option_setters {
             self
         }
 
+        /// Sets what the node takes for the time, in seconds since 1970: what has expired by then is
+        /// gone, and what expires counts from then.
+        ///
+        /// Fails with [`EncodeFailure::Request`](crate::error::EncodeFailure::Request) before anything is
+        /// sent where protocol 5 is not spoken.
+        #[must_use]
+        pub const fn with_now_in_seconds(mut self, seconds: i32) -> Self {
+            self.options.now_in_seconds = Some(seconds);
+            self
+        }
+
         /// Says that running it twice does the same as running it once.
         #[must_use]
         pub const fn idempotent(mut self) -> Self {
@@ -98,6 +115,26 @@ macro_rules! option_setters {
 }
 
 pub(super) use option_setters;
+
+macro_rules! keyspace_setter {
+    () => {
+        /// Sets the keyspace of names that have none in the text, instead of the session's.
+        ///
+        /// Fails with [`EncodeFailure::Request`](crate::error::EncodeFailure::Request) before anything is
+        /// sent where protocol 5 is not spoken.
+        #[must_use]
+        pub fn with_keyspace(mut self, keyspace: &str) -> Self {
+            self.options.keyspace = Some($crate::drive::statement::shared_str(keyspace));
+            self
+        }
+    };
+}
+
+pub(super) use keyspace_setter;
+
+pub(super) fn shared_str(text: &str) -> Shared<str> {
+    Shared::from(text)
+}
 
 macro_rules! paging_setters {
     () => {
@@ -147,6 +184,7 @@ impl<'a> Statement<'a> {
     }
 
     option_setters!();
+    keyspace_setter!();
     paging_setters!();
 }
 

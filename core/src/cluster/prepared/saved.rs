@@ -64,6 +64,7 @@ impl PreparedStatement {
         };
         Ok(Self {
             text: text.into(),
+            keyspace: None,
             id,
             markers,
             orders: MarkerOrders::default(),

@@ -217,7 +217,9 @@ fn put_keyspace(
 /// The statements that fit, the least used left out, sorted by text; each with the 1 before it.
 fn encoded_statements(sources: &Sources<'_>, mut room: usize) -> Vec<(Box<str>, Vec<u8>)> {
     let mut kept = Vec::<(Box<str>, Vec<u8>)>::new();
-    for statement in sources.statements {
+    // Those for a keyspace of their own are few, and prepared anew.
+    let all = sources.statements.iter();
+    for statement in all.filter(|statement| statement.keyspace().is_none()) {
         let mut encoded = Vec::from([1]);
         if statement.put(&mut encoded).is_err() {
             continue;

@@ -17,4 +17,5 @@ mod support;
 mod table;
 mod tablets;
 mod traces;
+mod version_5;
 mod versions;
