@@ -72,6 +72,8 @@ pub const FEATURES: &[&str] = &[
     "keyspaces",
     #[cfg(feature = "lazy-shards")]
     "lazy-shards",
+    #[cfg(feature = "login")]
+    "login",
     #[cfg(feature = "prepare-ahead")]
     "prepare-ahead",
     #[cfg(feature = "shard-pools")]

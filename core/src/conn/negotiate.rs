@@ -175,8 +175,10 @@ impl Negotiation {
             (Expected::ReadyOrAuthenticate, Opcode::Authenticate) => {
                 self.authenticate(&mut body, output)?;
             }
-            (Expected::AuthSuccess, Opcode::AuthChallenge) => self.challenged(&mut body, output)?,
-            (Expected::AuthSuccess, Opcode::AuthSuccess) => {
+            (Expected::AuthSuccess, Opcode::AuthChallenge) if HAS_LOGIN => {
+                self.challenged(&mut body, output)?;
+            }
+            (Expected::AuthSuccess, Opcode::AuthSuccess) if HAS_LOGIN => {
                 self.agreed.is_authenticated = true;
                 return self.accepted(output);
             }
@@ -294,7 +296,8 @@ impl Negotiation {
 
     fn authenticate(&mut self, body: &mut Reader<'_>, output: &mut BytesMut) -> Result<(), Error> {
         let class = Authenticate::parse(body).map_err(|_| malformed())?.class;
-        let Some(authenticator) = &self.config.authenticator else {
+        let authenticator = self.config.authenticator.as_ref();
+        let Some(authenticator) = authenticator.filter(|_| HAS_LOGIN) else {
             let kind = ErrorKind::PeerIncompatible(PeerIncompatible::CredentialsMissing);
             return Err(Error::with_text(kind, class));
         };
@@ -367,6 +370,9 @@ const HAS_SEGMENTS: bool = cfg!(any(test, feature = "protocol-v5"));
 const fn has_segments(version: ProtocolVersion) -> bool {
     HAS_SEGMENTS && version.has_segments()
 }
+
+/// Whether this build can log in.
+const HAS_LOGIN: bool = cfg!(any(test, feature = "login"));
 
 /// Longest body of a handshake, after it was compressed.
 const INFLATED_MAX: u32 = 1 << 20;

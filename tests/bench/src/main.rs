@@ -87,6 +87,7 @@ fn no_optional_feature() -> Result<()> {
         "early-requests",
         "error-texts",
         "keyspaces",
+        "login",
         "prepare-ahead",
         "table-ids",
         "topology",
