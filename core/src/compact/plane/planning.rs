@@ -59,19 +59,23 @@ pub(super) struct Located {
     pub(super) replicas: heapless::Vec<Place, REPLICAS_MAX>,
     leader: Option<Place>,
     /// Where a list sorted by host id begins if it is to differ from tablet to tablet.
-    rotation: usize,
+    rotation: u32,
 }
 
 impl Located {
-    /// One after the other, from where the list begins.
-    fn nth(&self, at: usize) -> Option<Place> {
-        let at = at.saturating_add(self.rotation);
-        let at = at.checked_sub(self.replicas.len()).unwrap_or(at);
-        self.replicas.get(at).copied()
-    }
-
-    fn has(&self, member: u16) -> bool {
-        self.replicas.iter().any(|replica| replica.0 == member)
+    /// The replica at a member, and its place in the list. One from the network may name a node twice:
+    /// the first counts.
+    #[inline(never)]
+    fn at(&self, member: u16) -> Option<(u32, Place)> {
+        let mut found = None;
+        for (at, replica) in (0_u32..).zip(&self.replicas) {
+            // From where the list begins; those before that come behind the others.
+            let at = at.wrapping_sub(self.rotation);
+            if replica.0 == member && found.is_none_or(|(before, _)| at < before) {
+                found = Some((at, *replica));
+            }
+        }
+        found
     }
 }
 
@@ -150,32 +154,23 @@ impl Plane {
             _ => entropy,
         };
         let mut draw = Draw::new(entropy);
-        for at in 0..located.replicas.len() {
-            let drawn = if is_ordered { 0 } else { draw.next() };
-            // A list from the network may name a node twice.
-            if let Some(place) = located.nth(at)
-                && !(0..at).any(|before| located.nth(before).is_some_and(|it| it.0 == place.0))
-            {
-                choosing.consider(place, 0, drawn);
-            }
-        }
-        if choosing.first.is_none_or(|first| first.rank >= UNLINKED) {
-            // Members that own no tokens are taken only where no other one has a link.
-            let owns = |member: u16| {
-                let known = self.member(member);
-                known.is_some_and(|known| known.has_tokens) || located.has(member)
-            };
-            let takes_all = !tried.iter().any(|member| owns(*member));
-            for (number, member) in (0..).zip(self.members()) {
-                let drawn = draw.next();
-                let rank = match member.has_tokens {
-                    true => STRANGER,
-                    false if takes_all => STRANGER | TOKENLESS,
-                    false => continue,
-                };
-                if !located.has(number) {
-                    choosing.consider((number, None), rank, drawn);
+        // Members that own no tokens are taken only where no other one has a link.
+        let owns = |member: u16| {
+            let known = self.member(member);
+            known.is_some_and(|known| known.has_tokens) || located.at(member).is_some()
+        };
+        let takes_all = !tried.iter().any(|member| owns(*member));
+        for (number, member) in (0..).zip(self.members()) {
+            let drawn = draw.next();
+            match located.at(number) {
+                Some((at, place)) => {
+                    choosing.consider(place, 0, if is_ordered { at } else { drawn });
                 }
+                None if member.has_tokens => choosing.consider((number, None), STRANGER, drawn),
+                None if takes_all => {
+                    choosing.consider((number, None), STRANGER | TOKENLESS, drawn);
+                }
+                None => {}
             }
         }
         let first = choosing.first?;
@@ -269,6 +264,9 @@ impl Choosing<'_> {
 
     #[inline(never)]
     fn consider(&mut self, place: Place, more: u8, drawn: u32) {
+        if self.first.is_some_and(|first| first.rank < more) {
+            return;
+        }
         let Some(rank) = self.rank(place.0) else {
             return;
         };
@@ -333,10 +331,10 @@ const fn mix(word: u64) -> u64 {
     clippy::cast_possible_truncation,
     reason = "the two halves are what is wanted"
 )]
-fn remainder(number: u64, by: usize) -> usize {
+fn remainder(number: u64, by: usize) -> u32 {
     let by = by as u32;
     let rest = |number: u32| number.checked_rem(by).unwrap_or(0);
     let carry = rest(rest(u32::MAX).wrapping_add(1));
     let upper = rest((number >> 32) as u32).wrapping_mul(carry);
-    rest(rest(upper).wrapping_add(rest(number as u32))) as usize
+    rest(rest(upper).wrapping_add(rest(number as u32)))
 }
