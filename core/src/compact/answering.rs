@@ -35,7 +35,7 @@ impl Machine {
             CONTROL if HAS_TOPOLOGY => self.control.asked(link.number),
             GIVEN if HAS_GIVING => link.giving.take(),
             _ => match self.requests.get(number) {
-                Some(Some(request)) => request.on.map(|(_, key)| key),
+                Some(request) => request.on.map(|(_, key)| key),
                 _ => None,
             },
         };
@@ -48,8 +48,7 @@ impl Machine {
             _ => {}
         }
         // Whatever comes of what was given is nobody's concern.
-        let (Some(Some(request)), Some(agreed)) = (self.requests.get_mut(number), link.agreed)
-        else {
+        let (Some(request), Some(agreed)) = (self.requests.get_mut(number), link.agreed) else {
             return;
         };
         request.on = None;
@@ -63,8 +62,9 @@ impl Machine {
             }
             outcome => outcome,
         };
+        let has_time = self.now < request.deadline;
         let (plane, links, is_full) = (&self.plane, &self.links, is_full(&self.config));
-        let failure = request.judge(outcome, &agreed, from, self.now, &mut |request| {
+        let failure = request.judge(outcome, &agreed, from, has_time, &mut |request| {
             let load = |member, shard| load_of(links, member, shard);
             // Said here too, so that planning is no part of sessions that cannot know nodes.
             HAS_TOPOLOGY && is_full && plane.has_more(&request.route(), &request.tried, &load)
@@ -93,7 +93,7 @@ impl Machine {
         (link, node): (u32, u16),
         host: &mut impl Host,
     ) {
-        let Some(Some(mut request)) = self.requests.remove(number) else {
+        let Some(mut request) = self.requests.remove(number) else {
             return;
         };
         if answer.flags.contains(Flags::CUSTOM_PAYLOAD) && self.is_full() {

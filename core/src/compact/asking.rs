@@ -177,11 +177,10 @@ impl Machine {
 
     /// A request that is not written yet; one that has ended is used again.
     fn new_request(&mut self, opcode: Opcode, options: &RequestOptions<'_>) -> Box<Request> {
+        let mut request = self.spare_request();
         let config = &self.config;
         let timeout = options.timeout.unwrap_or(config.timeouts.request);
         let serial = options.serial_consistency;
-        let spare = self.spare.pop();
-        let mut request = spare.unwrap_or_else(|| Box::new(Request::new()));
         request.opcode = opcode;
         request.is_traced = options.is_traced;
         request.is_idempotent = options.is_idempotent;

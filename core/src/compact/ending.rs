@@ -9,8 +9,7 @@ impl Machine {
     /// A request ends with this error; whether it may have been applied all the same is also known
     /// from earlier attempts.
     pub(super) fn fail(&mut self, number: u32, mut error: Error, host: &mut impl Host) {
-        let request = self.requests.remove(number).flatten();
-        if let Some(request) = request {
+        if let Some(request) = self.requests.remove(number) {
             if request.may_be_applied {
                 error = error.with_applied(crate::error::Applied::Unknown);
             }
@@ -37,7 +36,9 @@ impl Machine {
     /// Requests that wait for nothing but the session end well.
     pub(super) fn finish(&mut self, number: Option<u32>, host: &mut impl Host) {
         if let Some(number) = number {
-            self.requests.remove(number);
+            if let Some(request) = self.requests.remove(number) {
+                self.recycle(request);
+            }
             host.done(number, Ok(Done::Session));
         }
     }

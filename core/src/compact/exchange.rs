@@ -86,7 +86,7 @@ impl Machine {
                 return;
             };
             let deadline = match self.requests.get(number) {
-                Some(Some(request)) => request.deadline,
+                Some(request) => request.deadline,
                 _ => continue,
             };
             if deadline <= self.now {
@@ -109,10 +109,7 @@ impl Machine {
             self.queue.clear();
         }
         match submitted {
-            Submitted::Yes => match self.requests.get(number) {
-                Some(Some(request)) => Some(request.deadline),
-                _ => None,
-            },
+            Submitted::Yes => self.requests.get(number).map(|request| request.deadline),
             Submitted::Never(error) => {
                 self.refuse_request(number, error);
                 None
@@ -123,7 +120,7 @@ impl Machine {
 
     #[inline(never)]
     fn try_submit(&mut self, number: u32) -> Submitted {
-        let Some(Some(request)) = self.requests.get(number) else {
+        let Some(request) = self.requests.get(number) else {
             return Submitted::Gone;
         };
         if let Some((link, _)) = request.preparing {
@@ -131,7 +128,7 @@ impl Machine {
             if let Some(at) = self.position(link) {
                 return self.submit_on(at, number, VersionBlock::unknown(0));
             }
-            if let Some(Some(request)) = self.requests.get_mut(number) {
+            if let Some(request) = self.requests.get_mut(number) {
                 request.preparing = None;
             }
         }
@@ -155,7 +152,7 @@ impl Machine {
     /// its version block.
     fn aim_at(&mut self, number: u32) -> (Option<usize>, VersionBlock) {
         let entropy = self.random.next();
-        let Some(Some(request)) = self.requests.get(number) else {
+        let Some(request) = self.requests.get(number) else {
             return (None, VersionBlock::unknown(entropy));
         };
         let known = request.target;
@@ -178,7 +175,7 @@ impl Machine {
             if let Some(shard) = target.shard {
                 self.note_shard(at, target.member, shard.value());
             }
-            if let Some(Some(request)) = self.requests.get_mut(number) {
+            if let Some(request) = self.requests.get_mut(number) {
                 request.target = Some(target);
             }
         }
@@ -224,8 +221,7 @@ impl Machine {
     }
 
     fn submit_on(&mut self, at: usize, number: u32, block: VersionBlock) -> Submitted {
-        let (Some(link), Some(Some(request))) =
-            (self.links.get_mut(at), self.requests.get_mut(number))
+        let (Some(link), Some(request)) = (self.links.get_mut(at), self.requests.get_mut(number))
         else {
             return Submitted::Gone;
         };

@@ -37,8 +37,8 @@ pub struct Machine {
     pub(super) phase: Phase,
     #[expect(clippy::vec_box, reason = "links are large, and leave from the middle")]
     pub(super) links: Vec<Box<Link>>,
-    /// Every request; none are those of `start` and `close`.
-    pub(super) requests: Slab<Option<Box<Request>>>,
+    /// Every request, those of `start` and `close` too, which go nowhere.
+    pub(super) requests: Slab<Box<Request>>,
     /// Those to be submitted, in order, and when the first of them may be late.
     pub(super) queue: VecDeque<u32>,
     /// Requests on links.
@@ -199,7 +199,8 @@ impl Machine {
 
     #[inline(never)]
     fn number(&mut self) -> u32 {
-        self.requests.insert(None).unwrap_or(NONE)
+        let request = self.spare_request();
+        self.requests.insert(request).unwrap_or(NONE)
     }
 
     /// What is taken for granted of nodes from now on.
@@ -228,7 +229,7 @@ impl Machine {
             return self.refuse(error);
         }
         self.queue_due = self.queue_due.min(request.deadline);
-        match self.requests.insert(Some(request)) {
+        match self.requests.insert(request) {
             Some(number) => {
                 self.queue.push_back(number);
                 number
@@ -266,6 +267,13 @@ impl Machine {
         self.refused.push((number, error));
     }
 
+    /// One that has ended, or a new one.
+    #[inline(never)]
+    pub(super) fn spare_request(&mut self) -> Box<Request> {
+        let spare = self.spare.pop();
+        spare.unwrap_or_else(|| Box::new(Request::new()))
+    }
+
     /// Keeps a request that has ended, with the room of its body, but nothing that it held.
     pub(super) fn recycle(&mut self, mut request: Box<Request>) {
         if self.spare.len() < SPARE_MAX && request.body.capacity() <= SPARE_BYTES_MAX {
@@ -287,7 +295,6 @@ impl Machine {
         }
         self.ready.take_if(|ready| *ready == number);
         self.closing.take_if(|closing| *closing == number);
-        let Some(request) = request else { return };
         match request.on {
             Some((link, key)) => {
                 self.under_way = self.under_way.saturating_sub(1);

@@ -77,14 +77,14 @@ impl Machine {
 
 /// The host, for what is streamed: requests say whether they want that.
 pub(super) struct Streams<'a, H> {
-    pub(super) requests: &'a mut Slab<Option<Box<Request>>>,
+    pub(super) requests: &'a mut Slab<Box<Request>>,
     pub(super) host: &'a mut H,
 }
 
 impl<H: Host> Pieces for Streams<'_, H> {
     fn begin(&mut self, request: u32, header: &FrameHeader) -> bool {
         match self.requests.get_mut(request) {
-            Some(Some(found)) if found.is_streamed && found.preparing.is_none() => {
+            Some(found) if found.is_streamed && found.preparing.is_none() => {
                 found.has_begun = self.host.begin(request, header);
                 found.has_begun
             }

@@ -8,7 +8,6 @@ use crate::conn::negotiate::HAS_EARLY_REQUESTS;
 use crate::conn::{Answer, is_too_early};
 use crate::error::{Applied, Error, ErrorKind};
 use crate::exec::retry::{Decision, Failure, decide};
-use crate::time::Instant;
 
 impl Request {
     /// What follows from an attempt that has not brought its answer: the request is to be submitted
@@ -19,10 +18,9 @@ impl Request {
         outcome: Result<Answer, Error>,
         agreed: &Agreed,
         (link, member): (u32, Option<u16>),
-        now: Instant,
+        has_time: bool,
         has_more: &mut dyn FnMut(&Self) -> bool,
     ) -> Option<Error> {
-        let has_time = now < self.deadline;
         let preparing = self.preparing.take();
         let outcome = outcome.and_then(|answer| {
             let place = preparing.map_or(0, |(_, place)| place);
@@ -124,6 +122,7 @@ mod tests {
     use super::*;
     use crate::conn::extensions::Offer;
     use crate::error::LinkError;
+    use crate::time::Instant;
     use crate::wire::ProtocolVersion;
 
     /// Links that are lost before anything was sent cost no attempt, so there may be any number of them.
@@ -142,10 +141,7 @@ mod tests {
         let lost = Error::from(LinkError::CLOSED_BY_PEER).with_applied(Applied::No);
         for member in 0..40 {
             let from = (u32::from(member), Some(member));
-            let verdict =
-                request.judge(Err(lost.clone()), &agreed, from, Instant::ZERO, &mut |_| {
-                    true
-                });
+            let verdict = request.judge(Err(lost.clone()), &agreed, from, true, &mut |_| true);
             assert_eq!(verdict, None);
         }
         assert_eq!(request.tried.first(), Some(&0));

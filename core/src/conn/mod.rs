@@ -105,6 +105,8 @@ pub struct Connection<S, const WAITING: bool = true> {
     heartbeat_micros: u64,
     heartbeat: Option<SlotKey>,
     strays: u32,
+    /// How many orphans are few.
+    orphans_max: u16,
     /// When the age of orphans is looked at; far future while there are few.
     orphans_due: Instant,
     over: Option<Error>,
@@ -133,6 +135,10 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
             heartbeat_micros: micros(limits.heartbeat_interval),
             heartbeat: None,
             strays: 0,
+            orphans_max: {
+                let ids = limits.in_flight;
+                limits.orphans.min(ids.saturating_sub(ids.div_ceil(4)))
+            },
             orphans_due: Instant::FAR_FUTURE,
             over: None,
             draining: false,

@@ -1,7 +1,5 @@
 //! What a connection does when time has passed: late requests, orphans, heartbeats.
 
-use core::time::Duration;
-
 use super::negotiate::HAS_EARLY_REQUESTS;
 use super::{Connection, Owner};
 use crate::error::{Error, ErrorKind, LimitField, TimeoutKind};
@@ -38,10 +36,9 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
     /// Many orphans are normal for a moment; old ones mean that the node has lost requests, and
     /// their ids with them.
     fn check_orphans(&mut self, now: Instant) -> Result<(), Error> {
-        let max = self.orphans_max();
         if now >= self.orphans_due {
             let limit = now.saturating_sub(self.limits.orphan_age);
-            if self.streams.orphans_older_than(limit) > usize::from(max) {
+            if self.streams.orphans_older_than(limit) > usize::from(self.orphans_max) {
                 return Err(Error::new(ErrorKind::Limit(LimitField::Orphans)));
             }
             self.orphans_due = Instant::FAR_FUTURE;
@@ -52,20 +49,11 @@ impl<S: Default, const WAITING: bool> Connection<S, WAITING> {
 
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn watch_orphans(&mut self, now: Instant) {
-        if self.streams.orphans() > self.orphans_max() && self.orphans_due == Instant::FAR_FUTURE {
+        if self.streams.orphans() > self.orphans_max && self.orphans_due == Instant::FAR_FUTURE {
             // One microsecond more, so that they are older than the limit then.
-            let age = self
-                .limits
-                .orphan_age
-                .saturating_add(Duration::from_micros(1));
-            self.orphans_due = now.saturating_add(age);
+            let due = now.saturating_add(self.limits.orphan_age).as_micros();
+            self.orphans_due = Instant::from_micros(due.saturating_add(1));
         }
-    }
-
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    fn orphans_max(&self) -> u16 {
-        let ids = self.limits.in_flight;
-        self.limits.orphans.min(ids.saturating_sub(ids.div_ceil(4)))
     }
 
     fn put_heartbeat(&mut self, now: Instant) {
