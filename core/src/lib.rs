@@ -94,6 +94,8 @@ pub const FEATURES: &[&str] = &[
     "lz4",
     #[cfg(feature = "snappy")]
     "snappy",
+    #[cfg(feature = "protocol-v5")]
+    "protocol-v5",
     #[cfg(feature = "client-routes")]
     "client-routes",
     #[cfg(feature = "driver-config")]

@@ -7,8 +7,8 @@
 //!
 //! What it does stands by subject in `submitting` (requests taken and queued), `timing` (deadlines,
 //! orphans, heartbeats) and `ending`; here are frames that come. What belongs beside it: [`framer`]
-//! cuts frames, `segments` finds them in those of protocol 5, [`negotiate`] does the handshake, [`extensions`] knows what was agreed. Protocol
-//! facts: native protocol v4 sections 2 and 4.
+//! cuts frames, `segments` finds them in those of protocol 5, [`negotiate`] does the handshake,
+//! [`extensions`] knows what was agreed. Protocol facts: native protocol v4 and v5, sections 2 and 4.
 #![cfg_attr(
     not(test),
     deny(

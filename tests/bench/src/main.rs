@@ -91,6 +91,7 @@ fn no_optional_feature() -> Result<()> {
         "prepare-ahead",
         "table-ids",
         "topology",
+        "protocol-v5",
         "client-routes",
         "driver-config",
         "targeting",

@@ -32,6 +32,10 @@
 //! - On version 4 a duration is the custom class `DurationType`, since its number came with version
 //!   5; a vector's class has a space before the comma. AUTH_SUCCESS has no token. A version that it
 //!   does not speak is refused on the request's stream and in the header of version 5, its highest.
+//! - A connection has the version of its STARTUP, whatever that of its OPTIONS; both may come at once. On
+//!   version 5 the answer to STARTUP is the last frame by itself: AUTH_RESPONSE without a segment is
+//!   answered by PROTOCOL_ERROR on stream 0, in a segment, as is any wrong checksum. Snappy is
+//!   refused there.
 //! - SUPPORTED lists the versions `3/v3`, `4/v4`, `5/v5`, `6/v6-beta`, the compressions snappy and
 //!   lz4, CQL 3.4.7, and no ScyllaDB key.
 

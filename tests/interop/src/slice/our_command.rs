@@ -63,6 +63,7 @@ impl Trial<'_> {
             report.step("1,000 prepared reads", || self.read());
             report.step("one scan in pages", || self.scan());
             report.step("count and sum by the server", || self.count());
+            report.step("versions and compressions", || self.versions());
             report.step("read by a foreign driver", || self.read_by_a_stranger());
         }
         report.step("doubles to the last bit", || self.doubles());
@@ -129,6 +130,32 @@ impl Trial<'_> {
             json!(row)
         );
         Ok(((), format!("COUNT(*) = {}, SUM(line) = {}", row[0], row[1])))
+    }
+
+    /// What `inspect` says that is spoken, and the count in each of them.
+    fn versions(&self) -> Result<((), String)> {
+        let credentials = self.node.credentials();
+        for (protocol, compression, spoken) in [
+            ("auto", "none", 5),
+            ("auto", "snappy", 4),
+            ("4", "lz4", 4),
+            ("5", "none", 5),
+            ("5", "lz4", 5),
+        ] {
+            let wire = ["--protocol", protocol, "--compression", compression];
+            let contact = self.contact();
+            let mut inspect = self
+                .messina
+                .connecting("inspect", &contact, credentials.as_ref());
+            let seen = command::object(inspect.args(wire), self.folder(), "versions")?;
+            let connection = &seen["nodes"][0]["connections"][0]["protocol"];
+            ensure!(*connection == json!(spoken), "{wire:?}: {seen}");
+            let cql = "SELECT COUNT(*) FROM interop.airports";
+            let mut query = self.query();
+            let answers = Answers::of(query.args(wire).arg(cql), self.folder(), "versions")?;
+            ensure!(answers.rows()? == [[json!(ROWS)]], "{wire:?}: the count");
+        }
+        Ok(((), "4 and 5, each plain and compressed".to_owned()))
     }
 
     fn read_by_a_stranger(&self) -> Result<((), String)> {

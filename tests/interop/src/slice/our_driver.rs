@@ -15,6 +15,7 @@ mod round_trips;
 mod tokens;
 mod typed;
 mod values;
+mod versions;
 
 use core::time::Duration;
 use std::time::Instant;
@@ -106,6 +107,11 @@ impl Trial {
             "columns that change under prepared statements",
             alter::run,
         );
+        report.step("versions and compressions", || {
+            self.runtime
+                .block_on(versions::run(node))
+                .map(|saw| ((), saw))
+        });
         report.step("restart under load", || {
             restart::run(&self.runtime, &self.session, node).map(|saw| ((), saw))
         });

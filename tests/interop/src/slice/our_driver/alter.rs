@@ -1,7 +1,7 @@
 //! Columns that come and go while prepared statements run: never a wrong value.
 //!
-//! On version 4 the node has no way to say that the columns of a statement changed, so answers
-//! carry their columns each time, and these decide. After a change the node has forgotten the
+//! On version 4 the node has no way to say that the columns of a statement changed, and on 5 one that
+//! has failed nodes; so answers carry their columns each time, and these decide. After a change the node has forgotten the
 //! statement; the driver gives it back under the same id.
 
 use core::{
