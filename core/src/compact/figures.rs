@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::pools::find;
 use crate::config::HAS_TOPOLOGY;
 use crate::target::Endpoint;
+use crate::words::append;
 
 impl Machine {
     /// Where the nodes are that answers and errors name by their numbers: the members, also those that
@@ -45,7 +46,7 @@ impl Machine {
                 let known = find(&self.unplaced, &link.place);
                 let at = known.unwrap_or(self.unplaced.len());
                 if at == self.unplaced.len() && at < NODES_MAX {
-                    self.unplaced.push(link.place.clone());
+                    append(&mut self.unplaced, link.place.clone());
                 }
                 UNPLACED.saturating_add(u16::try_from(at).unwrap_or(u16::MAX))
             }

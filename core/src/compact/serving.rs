@@ -127,6 +127,7 @@ impl Machine {
     }
 
     /// The last link takes its place.
+    #[inline(never)]
     fn take_link(&mut self, at: usize) -> Option<Box<Link>> {
         let last = self.links.pop()?;
         Some(match self.links.get_mut(at) {
@@ -138,14 +139,17 @@ impl Machine {
     /// A link takes requests of its own; the other attempts to have a first one are given up.
     /// Tells where it stands now.
     fn adopt(&mut self, number: u32, host: &mut impl Host) -> usize {
-        self.links.retain(|other| {
+        let mut at = 0_usize;
+        while let Some(other) = self.links.get(at) {
             let is_in_vain =
                 other.walk.is_some() && other.number != number && other.connection.is_none();
             if is_in_vain {
                 host.abort(other.number);
+                self.take_link(at);
+            } else {
+                at = at.saturating_add(1);
             }
-            !is_in_vain
-        });
+        }
         let at = self.links.iter().position(|link| link.number == number);
         let at = at.unwrap_or(0);
         let is_ready = !HAS_KEYSPACES || self.config.keyspace.is_none();

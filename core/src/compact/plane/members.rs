@@ -204,6 +204,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    #[inline(never)]
     pub(super) fn get(&self, member: u16) -> Option<&Member> {
         self.members
             .get(usize::from(member))
