@@ -186,16 +186,19 @@ impl Course {
         self.rows_left = 0;
     }
 
+    #[cfg(any(test, feature = "streams"))]
     /// Whether something is still to be found.
     pub(super) const fn goes_on(&self) -> bool {
         self.is_in_front || self.rows_left > 0
     }
 
+    #[cfg(any(test, feature = "streams"))]
     #[inline]
     pub(super) const fn rows_left(&self) -> u32 {
         self.rows_left
     }
 
+    #[cfg(any(test, feature = "streams"))]
     #[inline]
     pub(super) const fn column_count(&self) -> u32 {
         self.column_count

@@ -36,8 +36,10 @@ pub(super) struct Desk {
     /// Prepared statements, by the machine's number.
     held: Vec<Option<Local<Held>>>,
     prepared: u32,
-    /// A buffer to bind values in, and one window for rows with room for the numbers of their types.
+    /// A buffer to bind values in.
     pub(super) buffer: BytesMut,
+    /// A window for rows, with room for the numbers of their types.
+    #[cfg(any(test, feature = "streams"))]
     pub(super) window: Option<(BytesMut, Vec<u16>)>,
     steering: SteeringKind,
     security: Security,
@@ -94,6 +96,7 @@ impl Desk {
             held: Vec::new(),
             prepared: 0,
             buffer: BytesMut::new(),
+            #[cfg(any(test, feature = "streams"))]
             window: None,
             steering,
             security,
@@ -102,10 +105,8 @@ impl Desk {
 
     /// A seat for a request that has begun.
     pub(super) fn seat(&mut self, request: u32, is_streamed: bool) -> Result<u32, Error> {
-        let stage = match is_streamed {
-            true => Stage::Flowing(Flow::default()),
-            false => Stage::Waiting,
-        };
+        let flow = Flow::begin().filter(|_| is_streamed);
+        let stage = flow.map_or(Stage::Waiting, Stage::Flowing);
         let seat = Seat {
             request,
             waker: None,

@@ -7,8 +7,8 @@ use super::desk::Outcome;
 use crate::error::{Error, PeerMisbehaved};
 use crate::wire::Flags;
 
-/// A result whose body comes in pieces.
-#[derive(Default)]
+/// A result whose body comes in pieces. Without feature `streams` there can be none, so that what is done
+/// with one takes no code.
 pub(super) struct Flow {
     /// Flags of the frame and length of the body, not told yet.
     pub(super) header: Option<(Flags, usize)>,
@@ -19,7 +19,13 @@ pub(super) struct Flow {
     pub(super) is_unread: bool,
     pub(super) is_stalled: bool,
     pub(super) end: Option<Result<(), Error>>,
+    _possible: Possible,
 }
+
+#[cfg(any(test, feature = "streams"))]
+type Possible = ();
+#[cfg(not(any(test, feature = "streams")))]
+type Possible = core::convert::Infallible;
 
 /// Where the window is that the reader finds rows in.
 #[derive(Default)]
@@ -33,6 +39,7 @@ pub(super) enum Window {
 }
 
 /// What comes next of a streamed result.
+#[cfg(any(test, feature = "streams"))]
 pub(super) enum Next {
     Header(Flags, usize),
     Piece(BytesMut),
@@ -51,11 +58,30 @@ impl Window {
 }
 
 impl Flow {
+    #[cfg(any(test, feature = "streams"))]
+    pub(super) const fn begin() -> Option<Self> {
+        Some(Self {
+            header: None,
+            piece: None,
+            window: Window::InUse,
+            is_unread: false,
+            is_stalled: false,
+            end: None,
+            _possible: (),
+        })
+    }
+
+    #[cfg(not(any(test, feature = "streams")))]
+    pub(super) const fn begin() -> Option<Self> {
+        None
+    }
+
     /// Whether the reader waits for bytes.
     pub(super) const fn has_room(&self) -> bool {
         matches!(self.window, Window::Waiting(_)) && self.piece.is_none()
     }
 
+    #[cfg(any(test, feature = "streams"))]
     /// The next part, and the window with it; or the window is taken.
     pub(super) fn next(&mut self, window: &mut BytesMut) -> Option<Result<Next, Error>> {
         let is_filled = matches!(self.window, Window::Filled(_));

@@ -10,8 +10,9 @@ use core::task::{Context, Poll, Waker};
 use bytes::BytesMut;
 
 use super::binding::Binder;
-use super::desk::{Desk, Held, Outcome, Seat, Stage};
+use super::desk::{Desk, Held, Outcome, Stage};
 use super::ending::session_closed;
+#[cfg(any(test, feature = "streams"))]
 use super::flow::Next;
 use super::machine::{Machine, NONE};
 use crate::config::Config;
@@ -143,6 +144,7 @@ impl Hub {
         }
     }
 
+    #[cfg(any(test, feature = "streams"))]
     /// The next part of a streamed result; the one before was used up. While there is none the window
     /// is with the hub, to be read into.
     #[inline(never)]
@@ -154,7 +156,7 @@ impl Hub {
     ) -> Poll<Result<Next, Error>> {
         let waker = cx.waker().clone();
         let looked = self.with(|state| {
-            let Some(Seat {
+            let Some(super::desk::Seat {
                 stage: Stage::Flowing(flow),
                 waker: known,
                 ..

@@ -117,6 +117,7 @@ mod session;
 mod slab;
 mod statement;
 mod status;
+#[cfg(any(test, feature = "streams"))]
 mod stream;
 mod text;
 mod verdict;
@@ -137,4 +138,5 @@ pub use runner::Runner;
 pub use session::{Executing, Prepared, Preparing, Session, start};
 pub use statement::Statement;
 pub use status::{ConnectionStatus, MemberStatus, Status};
+#[cfg(any(test, feature = "streams"))]
 pub use stream::RowStream;

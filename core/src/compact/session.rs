@@ -20,11 +20,13 @@ use super::reply::Reply;
 use super::request::RequestOptions;
 use super::runner::Runner;
 use super::status::Status;
+#[cfg(any(test, feature = "streams"))]
 use super::stream::RowStream;
 use crate::config::Config;
 use crate::digits::put_number;
 use crate::drive::{Clock, Transport};
 use crate::error::{EncodeFailure, Error, ErrorKind};
+#[cfg(any(test, feature = "streams"))]
 use crate::exec::paging::PagingState;
 use crate::sync::Local;
 use crate::target::{Security, SteeringKind};
@@ -49,6 +51,7 @@ pub fn start<T: Transport>(config: Config, transport: T, seed: u64) -> (Session,
     let runner = Runner::new(transport, Local::clone(&hub), limits.read_chunk, close);
     let handle = Handle {
         hub,
+        #[cfg(any(test, feature = "streams"))]
         window_len: limits.row_window,
     };
     let session = Session {
@@ -85,6 +88,7 @@ pub struct Session {
 /// Ends the session when the last handle is gone.
 struct Handle {
     hub: Local<Hub>,
+    #[cfg(any(test, feature = "streams"))]
     window_len: usize,
 }
 
@@ -179,6 +183,7 @@ impl Session {
         self.begin_execute(statement, &values, paging_state)
     }
 
+    #[cfg(any(test, feature = "streams"))]
     /// Executes a prepared statement and reads the rows of one page as they come: it may be of any
     /// length up to `Limits::frame` (with what may be skipped), the memory that it takes stays the
     /// same. The next page is read by [`stream_paged`](Self::stream_paged).
@@ -188,6 +193,7 @@ impl Session {
         self.begin_stream(statement, &values, None)
     }
 
+    #[cfg(any(test, feature = "streams"))]
     /// The same from where a page before [ended](RowStream::paging_state).
     pub fn stream_paged(
         &self,
@@ -275,6 +281,7 @@ impl Session {
         Executing(Pending::new(self.hub(), begun.map(|(ticket, _)| ticket)))
     }
 
+    #[cfg(any(test, feature = "streams"))]
     #[inline(never)]
     fn begin_stream(
         &self,

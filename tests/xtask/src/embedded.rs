@@ -46,8 +46,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run(context: &Context) -> Outcome {
     context.require(&[MANIFEST])?;
     images::lint(context, CORTEX_M4F)?;
-    let images = ["base", "card", "absurd", "fw", "gateway"];
-    let Some(images) = Images::build(context, CORTEX_M4F, &images)? else {
+    let small = Images::build_card(context, CORTEX_M4F, &["base", "card"])?;
+    let images = Images::build(context, CORTEX_M4F, &["absurd", "fw", "gateway"])?;
+    let (Some(small), Some(images)) = (small, images) else {
         return Ok(());
     };
     if !system::need(context, system::QEMU_ARM, "firmware in QEMU")? {
@@ -55,7 +56,8 @@ pub(crate) fn run(context: &Context) -> Outcome {
     }
     Cluster::build(context)?;
     let mut figures = Figures::default();
-    let [base, card, firmware] = ["base", "card", "fw"].map(|name| images.path(name));
+    let [base, card] = ["base", "card"].map(|name| small.path(name));
+    let firmware = images.path("fw");
     if is_wanted(context, "card") {
         size_card(context, &base, &card, &mut figures)?;
     }
@@ -68,7 +70,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
         scenarios::gateway(context, &images.path("gateway"), &mut figures)?;
     }
     if is_wanted(context, "processors") {
-        processors::run(context, &images, &mut figures)?;
+        processors::run(context, &small, &mut figures)?;
     }
     if is_wanted(context, "tls") {
         let Some(images) = Images::build_tls(context, CORTEX_M4F)? else {

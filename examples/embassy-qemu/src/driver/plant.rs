@@ -129,6 +129,7 @@ impl<T: Transport + Copy> Plant<T> {
     }
 }
 
+#[cfg(feature = "full")]
 /// Makes the table of readings: strongly consistent, with a replica on each of three nodes, or as it can
 /// be on one node.
 pub(super) async fn make_table(session: &Session, nodes: u8) -> Result<(), Error> {
@@ -164,6 +165,7 @@ pub(super) enum Step {
 }
 
 impl Readings {
+    #[cfg(feature = "full")]
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
         Self::prepare_beside(session, 0).await
     }
@@ -193,6 +195,7 @@ impl Readings {
         }
     }
 
+    #[cfg(feature = "full")]
     pub(super) async fn write(&self, session: &Session, number: u32) -> Result<(), Error> {
         let Reading {
             sensor,
@@ -203,6 +206,7 @@ impl Readings {
         Ok(())
     }
 
+    #[cfg(feature = "full")]
     /// Reads what `write` wrote and compares.
     pub(super) async fn check(&self, session: &Session, number: u32) -> Result<(), Failure> {
         self.take(session, number, Step::Check).await

@@ -9,6 +9,9 @@ use crate::toolchain::Toolchain;
 
 pub(super) const MANIFEST: &str = "examples/embassy-qemu/Cargo.toml";
 
+/// The driver with prepared writes and reads, shards, tablets and leaders, which is what its size is counted of.
+const SMALL_DRIVER: [&str; 3] = ["--no-default-features", "--features", "driver"];
+
 const SMALL_LIBRARY: &str = "-Zbuild-std-features=optimize_for_size";
 
 /// Images of one target.
@@ -18,21 +21,36 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Builds images by name; `None` after a skip that was noted.
+    /// Builds images by name, with all of the driver; `None` after a skip that was noted.
     pub(super) fn build(context: &Context, target: &str, names: &[&str]) -> Outcome<Option<Self>> {
-        let Some(toolchain) = Toolchain::for_target(context, target)? else {
-            return Ok(None);
-        };
-        Self::build_by(context, &toolchain, target, names, &[]).map(Some)
+        Self::build_with(context, target, names, &[])
     }
 
-    /// The image that encrypts.
+    /// The same with what the size card counts, and no more.
+    pub(super) fn build_card(
+        context: &Context,
+        target: &str,
+        names: &[&str],
+    ) -> Outcome<Option<Self>> {
+        Self::build_with(context, target, names, &SMALL_DRIVER)
+    }
+
+    /// The image that encrypts, otherwise like the card.
     pub(super) fn build_tls(context: &Context, target: &str) -> Outcome<Option<Self>> {
+        let features = ["--no-default-features", "--features", "tls"];
+        Self::build_with(context, target, &["tls"], &features)
+    }
+
+    fn build_with(
+        context: &Context,
+        target: &str,
+        names: &[&str],
+        options: &[&str],
+    ) -> Outcome<Option<Self>> {
         let Some(toolchain) = Toolchain::for_target(context, target)? else {
             return Ok(None);
         };
-        let features = ["--features", "tls"];
-        Self::build_by(context, &toolchain, target, &["tls"], &features).map(Some)
+        Self::build_by(context, &toolchain, target, names, options).map(Some)
     }
 
     /// The same as small as can be: all of it optimized for size before anything else, the library's own
@@ -45,7 +63,9 @@ impl Images {
         let toolchain = Toolchain::building_library(context, target)?;
         match toolchain {
             Some(toolchain @ Toolchain::Debian { .. }) => {
-                Self::build_by(context, &toolchain, target, names, &[SMALL_LIBRARY]).map(Some)
+                let [none, features, driver] = SMALL_DRIVER;
+                let options = [none, features, driver, SMALL_LIBRARY];
+                Self::build_by(context, &toolchain, target, names, &options).map(Some)
             }
             _ => {
                 context.skip(

@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, images: &Images, figures: &mut Figures) -> 
             Some(_) => &["base", "card"],
             None => &["card"],
         };
-        let images = Images::build(context, processor.target, names)?;
+        let images = Images::build_card(context, processor.target, names)?;
         let (Some(images), Some(machine)) = (images, processor.machine) else {
             continue;
         };
