@@ -70,7 +70,8 @@ pub(super) enum Stage {
 /// How a request has ended well.
 pub(super) enum Outcome {
     Session,
-    Prepared(u32),
+    /// Number and serial.
+    Prepared(u32, u32),
     Reply(Reply),
 }
 
@@ -204,16 +205,18 @@ impl Desk {
         self.held.get_mut(place(number))?.take()
     }
 
-    fn keep(&mut self, number: u32, statement: &Local<Statement>) -> Result<(), Error> {
+    /// Tells the serial.
+    fn keep(&mut self, number: u32, statement: &Local<Statement>) -> Result<u32, Error> {
         let columns = statement.prepared()?.bound.columns;
         let mut numbers = Vec::new();
         type_numbers(columns).for_each(|number| append(&mut numbers, number));
+        let serial = self.prepared;
         let held = Held {
             statement: Local::clone(statement),
-            serial: self.prepared,
+            serial,
             type_numbers: numbers.into(),
         };
-        self.prepared = self.prepared.wrapping_add(1);
+        self.prepared = serial.wrapping_add(1);
         let place = place(number);
         while self.held.len() <= place {
             self.held.push(None);
@@ -221,7 +224,7 @@ impl Desk {
         if let Some(known) = self.held.get_mut(place) {
             *known = Some(Local::new(held));
         }
-        Ok(())
+        Ok(serial)
     }
 
     /// All who wait for the beginning or the end.
@@ -294,7 +297,7 @@ impl Host for Desk {
             Ok(Done::Session) => Ok(Outcome::Session),
             Ok(Done::Prepared(number, statement)) => self
                 .keep(number, statement)
-                .map(|()| Outcome::Prepared(number)),
+                .map(|serial| Outcome::Prepared(number, serial)),
             Ok(Done::Answer(answered)) => Ok(Outcome::Reply(Reply::new(answered))),
             Err(error) => Err(error),
         };

@@ -410,12 +410,7 @@ impl Future for Preparing<'_> {
         }
         Poll::Ready(
             match core::task::ready!(Pin::new(&mut self.pending).poll(cx))? {
-                Outcome::Prepared(number) => {
-                    let hub = self.pending.hub;
-                    let held = hub.with(|state| Some(state.desk.held_at(number)?.serial));
-                    let serial = held.flatten().ok_or_else(session_closed)?;
-                    Ok(prepared(number, serial))
-                }
+                Outcome::Prepared(number, serial) => Ok(prepared(number, serial)),
                 _ => Err(Error::bug("an answer to no PREPARE")),
             },
         )
