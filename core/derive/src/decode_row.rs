@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Index, Lifetime, Member, Result, Type};
+use syn::{Ident, Index, Lifetime, Member, Result, Type};
 
 use crate::crate_path;
 use crate::encode_row::names;
@@ -39,7 +39,7 @@ pub(crate) fn derive(input: &Input) -> Result<TokenStream> {
 pub(crate) fn bounds(header: &mut Header, structure: &Struct, types: &TokenStream, row: &Lifetime) {
     for field in &structure.fields {
         header.bound(&field.ty, &quote!(#types::DecodeValue<#row>));
-        if field.default_when_null || field.default_when_missing {
+        if field.default_when_null || field.default_when_missing.is_some() {
             header.bound(&field.ty, &quote!(::core::default::Default));
         }
     }
@@ -53,11 +53,11 @@ pub(crate) fn taken(structure: &Struct, types: &TokenStream, row: &Lifetime) -> 
     let fields = structure.fields.iter().enumerate().map(|(index, field)| {
         let Field { member, ty, label, .. } = field;
         let take = match field.default_when_null {
-            true => quote!(take_or_default),
-            false => quote!(take),
+            true => Ident::new("take_or_default", ty.span()),
+            false => Ident::new("take", ty.span()),
         };
         let mut value = quote_spanned!(ty.span()=> cells.#take::<#ty>(#index, #label)?);
-        if field.default_when_missing {
+        if field.default_when_missing.is_some() {
             value = quote_spanned! {ty.span()=>
                 if cells.has(#index) { #value } else { <#ty as ::core::default::Default>::default() }
             };
@@ -108,13 +108,23 @@ fn decode_row(
         }
         (false, false, false) => quote!(#types::structs::no_other_columns(columns, #has_column)?;),
     };
-    let cells = match structure.fields.is_empty() {
-        true => quote!(let _ = (layout, columns, row);),
-        false => {
-            quote!(let mut cells = #types::structs::FieldCells::new(#own_layout, columns, row);)
-        }
-    };
     let taken = taken(structure, types, row);
+    let decode = match structure.fields.is_empty() {
+        true => quote! {
+            let _ = (layout, columns, row);
+            ::core::result::Result::Ok(Self { #taken })
+        },
+        // Twice the code, so that the usual order of columns costs what a tuple does.
+        false => quote! {
+            let own = #own_layout;
+            if own.is_dense() {
+                let mut cells = #types::structs::DenseCells::new(columns, row);
+                return ::core::result::Result::Ok(Self { #taken });
+            }
+            let mut cells = #types::structs::FieldCells::new(own, columns, row);
+            ::core::result::Result::Ok(Self { #taken })
+        },
+    };
     quote! {
         type Layout = #layout;
 
@@ -131,8 +141,7 @@ fn decode_row(
             columns: &[#types::ColumnSpec],
             row: #types::structs::RawRow<#row>,
         ) -> ::core::result::Result<Self, #types::RowError> {
-            #cells
-            ::core::result::Result::Ok(Self { #taken })
+            #decode
         }
     }
 }
@@ -151,16 +160,13 @@ pub(crate) fn checked_fields(
 ) -> Vec<TokenStream> {
     let names = names(types, &structure.fields);
     let field = |(field, name): (&Field, TokenStream)| {
-        let Field {
-            ty,
-            default_when_missing,
-            ..
-        } = field;
+        let ty = &field.ty;
+        let may_be_missing = field.default_when_missing.is_some();
         quote_spanned! {ty.span()=>
             #types::structs::#kind {
                 name: #name,
                 check: <#ty as #types::DecodeValue<#row>>::type_check,
-                may_be_missing: #default_when_missing,
+                may_be_missing: #may_be_missing,
             }
         }
     };

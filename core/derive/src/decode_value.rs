@@ -3,14 +3,14 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Error, Lifetime, Result};
+use syn::{Lifetime, Result};
 
 use crate::crate_path;
 use crate::decode_row::{bounds, checked_fields, taken};
 use crate::encode_row::names;
 use crate::encode_value::{matching, not_flattened};
 use crate::generics::Header;
-use crate::input::{Body, Choice, Field, Input, Struct};
+use crate::input::{Body, Choice, Field, Input, Struct, refuse};
 
 pub(crate) fn derive(input: &Input) -> Result<TokenStream> {
     let types = crate_path::types(&input.attributes);
@@ -56,10 +56,10 @@ fn transparent(
     row: &Lifetime,
 ) -> Result<Both> {
     let Field { member, ty, .. } = field;
-    if field.default_when_missing {
-        let why = "what stands for its field is never without it";
-        return Err(Error::new(member.span(), why));
-    }
+    refuse(
+        &field.default_when_missing,
+        "what stands for its field is never without it",
+    )?;
     let check = quote_spanned!(ty.span()=> <#ty as #types::DecodeValue<#row>>::type_check(ty));
     let skipped = structure.skipped.iter().map(|(member, ty)| {
         quote_spanned!(ty.span()=> #member: <#ty as ::core::default::Default>::default(),)

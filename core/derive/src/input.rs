@@ -46,7 +46,7 @@ pub(crate) struct Field {
     /// How errors call it: `Struct.field`.
     pub(crate) label: String,
     pub(crate) default_when_null: bool,
-    pub(crate) default_when_missing: bool,
+    pub(crate) default_when_missing: Mark,
 }
 
 /// A variant.
@@ -181,7 +181,7 @@ impl Struct {
             name,
             label,
             default_when_null: own.default_when_null.is_some(),
-            default_when_missing: own.default_when_missing.is_some(),
+            default_when_missing: own.default_when_missing,
         });
         Ok(())
     }

@@ -6,6 +6,8 @@
 //! the type is known only at run time. Both ways, typed and dynamic, follow the same rules, because
 //! they walk cells with the same cursors. Text and JSON forms of values are not made here.
 //!
+//! With the feature `derive`, structs derive all four traits; `messina-derive` lists the attributes.
+//!
 //! Invariants: null, unset and empty are three different things; every encoder writes exactly one
 //! value (the [`Written`] token proves it); numbers never wrap; no declared count is believed before
 //! the bytes are there. Value formats follow section 6 of the native protocol specification, vectors

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "printing is the point")]
 
+use messina_tokio::{DecodeRow, EncodeRow};
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn core::error::Error>> {
     let session = messina_tokio::builder()
@@ -16,12 +18,25 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     session.query(TABLE, ()).await?;
     let insert = session.prepare(INSERT).await?;
     session.execute(&insert, ("Messina", 65.0, 12)).await?;
+    let catania = Harbour {
+        name: "Catania".to_owned(),
+        depth: 12.5,
+        berths: None,
+    };
+    session.execute(&insert, &catania).await?;
 
-    let found = session.query(SELECT, ("Messina",)).await?;
-    for row in found.rows::<(String, f64, i32)>()? {
+    let found = session.query(SELECT, ()).await?;
+    for row in found.rows::<Harbour>()? {
         println!("{:?}", row?);
     }
     Ok(())
+}
+
+#[derive(Debug, EncodeRow, DecodeRow)]
+struct Harbour {
+    name: String,
+    depth: f64,
+    berths: Option<i32>,
 }
 
 const KEYSPACE: &str = "CREATE KEYSPACE IF NOT EXISTS quickstart WITH replication =
@@ -29,7 +44,7 @@ const KEYSPACE: &str = "CREATE KEYSPACE IF NOT EXISTS quickstart WITH replicatio
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS quickstart.harbours
     (name text PRIMARY KEY, depth double, berths int)";
 const INSERT: &str = "INSERT INTO quickstart.harbours (name, depth, berths) VALUES (?, ?, ?)";
-const SELECT: &str = "SELECT name, depth, berths FROM quickstart.harbours WHERE name = ?";
+const SELECT: &str = "SELECT berths, depth, name FROM quickstart.harbours";
 
 fn contact() -> Result<String, &'static str> {
     let argument = std::env::args().nth(1);

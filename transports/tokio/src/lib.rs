@@ -9,10 +9,32 @@
 //! # }
 //! ```
 //!
+//! A row is a tuple, or a struct that derives [`EncodeRow`] or [`DecodeRow`]:
+//!
+//! ```no_run
+//! use messina_tokio::{DecodeRow, EncodeRow, Session};
+//!
+//! #[derive(EncodeRow, DecodeRow)]
+//! struct Harbour {
+//!     name: String,
+//!     berths: Option<i32>,
+//! }
+//!
+//! # async fn example(session: Session) -> Result<(), messina_tokio::Error> {
+//! let insert = session.prepare("INSERT INTO port.harbours (name, berths) VALUES (?, ?)").await?;
+//! let messina = Harbour { name: "Messina".into(), berths: Some(12) };
+//! session.execute(&insert, &messina).await?;
+//! for harbour in session.query("SELECT * FROM port.harbours", ()).await?.rows::<Harbour>()? {
+//!     println!("{}", harbour?.name);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The driver and every connection are tasks of their own on the runtime that [`Builder::connect`]
 //! is called on. Dropping the last [`Session`] ends them.
 //!
-//! Features: `lz4` and `snappy` add compression of frames; `tls` adds TLS by rustls (`tls-aws-lc`: with AWS-LC instead of ring), and
+//! Features: `derive`, on by default, brings the derive macros (`messina-derive` lists their attributes); `lz4` and `snappy` add compression of frames; `tls` adds TLS by rustls (`tls-aws-lc`: with AWS-LC instead of ring), and
 //! `webpki-roots` the public certificate authorities; `TlsOptions` says how they are used.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,7 @@
-//! Structs and enumerations that derive the traits: through bytes, and through a session with a
-//! simulated cluster.
+//! Structs and enumerations that derive the traits, through bytes and back. Through a session they go
+//! in the tests of `messina-tokio`.
 
 mod properties;
 mod rows;
-mod session;
 mod support;
 mod values;

@@ -8,6 +8,10 @@ use crate::types::{
 use crate::wire::{EncodeError, EncodeErrorKind, IsUnset, Sink, ValuesBuilder};
 
 /// A struct whose fields can be bound one by one: what `EncodeRow` is derived with.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be flattened into a row that is bound",
+    note = "derive `EncodeRow` for it"
+)]
 pub trait EncodeFields {
     /// Fields that are bound, those of structs that are flattened into this one included.
     const COUNT: usize;

@@ -19,7 +19,7 @@ pub use enumeration::{
     no_variant,
 };
 pub use row_fields::{
-    DecodeFields, FieldCells, FieldLayout, RowField, all_columns_found, no_more_columns,
-    no_other_columns,
+    DecodeFields, DenseCells, FieldCells, FieldLayout, RowField, all_columns_found,
+    no_more_columns, no_other_columns,
 };
 pub use user_type::{Fields, Matching, ValueField, check_fields, encode_fields};

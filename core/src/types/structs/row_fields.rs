@@ -1,15 +1,19 @@
 //! Rows into structs: which column each field is read from, worked out once for a result, and the
 //! cells of a row in the order of the fields.
 //!
-//! Where the columns stand in the order of the fields, the usual case, a row is read straight
-//! through. In any other order its cells are put aside first, in one pass over the row. Neither
-//! allocates.
+//! Where each column stands at the position of its field, the usual case, a row is read straight
+//! through as a tuple is. Other columns are skipped on the way; in any other order the cells are put
+//! aside first, in one pass over the row. Nothing allocates.
 
 use crate::types::row::{TypeCheck, column_error};
 use crate::types::{ColumnSpec, DecodeRow, DecodeValue, DecodeValueError, FieldName, RowError};
 use crate::wire::response::{CellsIter, RawRow};
 
 /// A struct whose fields are read from columns by name: what `DecodeRow` is derived with.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be flattened into a row that is read",
+    note = "derive `DecodeRow` for it, a struct whose fields have names"
+)]
 pub trait DecodeFields<'a>: DecodeRow<'a> {
     /// Whether a field goes by this name.
     fn has_column(name: &str) -> bool;
@@ -42,6 +46,8 @@ pub struct FieldLayout<const N: usize> {
     found: usize,
     /// The columns stand in the order of the fields.
     is_ascending: bool,
+    /// And there are no others between or before them, and none is missing.
+    is_dense: bool,
 }
 
 /// The position of a column that is not there.
@@ -88,7 +94,15 @@ impl<const N: usize> FieldLayout<N> {
             in_columns,
             found: positions.iter().filter(|at| **at != MISSING).count(),
             is_ascending: positions.is_sorted(),
+            is_dense: positions.iter().enumerate().all(|(field, at)| field == *at),
         })
+    }
+
+    /// Whether each field is read from the column at its own position, as [`DenseCells`] do.
+    #[inline]
+    #[must_use]
+    pub const fn is_dense(&self) -> bool {
+        self.is_dense
     }
 
     /// Fields that have a column.
@@ -153,6 +167,75 @@ pub fn no_other_columns(
             index,
             name: column.name.clone(),
         }),
+    }
+}
+
+/// The cells of one row whose first columns are those of the fields, in their order.
+#[derive(Debug)]
+pub struct DenseCells<'c, 'a> {
+    columns: core::iter::Enumerate<core::slice::Iter<'c, ColumnSpec>>,
+    cells: CellsIter<'a>,
+    got: u32,
+}
+
+impl<'c, 'a> DenseCells<'c, 'a> {
+    /// The cells of a row of these columns.
+    #[must_use]
+    pub fn new(columns: &'c [ColumnSpec], row: RawRow<'a>) -> Self {
+        Self {
+            columns: columns.iter().enumerate(),
+            cells: row.cells(),
+            got: row.len(),
+        }
+    }
+
+    /// Whether a field has a column: here all have.
+    #[inline]
+    #[must_use]
+    pub const fn has(&self, _: usize) -> bool {
+        true
+    }
+
+    /// Reads the next field, which `name` is of.
+    #[inline]
+    pub fn take<T: DecodeValue<'a>>(
+        &mut self,
+        _: usize,
+        name: &'static str,
+    ) -> Result<T, RowError> {
+        let Some((index, column, cell)) = self.next_cell() else {
+            return Err(self.cut_short());
+        };
+        T::decode(&column.ty, cell).map_err(|error| field_error(index, column, name, error))
+    }
+
+    /// The same; null is the type's default.
+    #[inline]
+    pub fn take_or_default<T: DecodeValue<'a> + Default>(
+        &mut self,
+        _: usize,
+        name: &'static str,
+    ) -> Result<T, RowError> {
+        let Some((index, column, cell)) = self.next_cell() else {
+            return Err(self.cut_short());
+        };
+        if cell.is_none() {
+            return Ok(T::default());
+        }
+        T::decode(&column.ty, cell).map_err(|error| field_error(index, column, name, error))
+    }
+
+    fn next_cell(&mut self) -> Option<(usize, &'c ColumnSpec, Option<&'a [u8]>)> {
+        let (index, column) = self.columns.next()?;
+        Some((index, column, self.cells.next()?))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cut_short(&self) -> RowError {
+        let got = usize::try_from(self.got).unwrap_or(usize::MAX);
+        let expected = got.saturating_add(self.columns.len());
+        RowError::Count { expected, got }
     }
 }
 
