@@ -236,7 +236,7 @@ impl Config {
             return Err(Error::with_text(kind, text));
         }
         if self.protocol.first() > VERSION_MAX {
-            let text = "this build does not speak protocol 5";
+            let text = "protocol 5";
             return Err(Error::with_text(kind, text));
         }
         #[cfg(any(test, feature = "protocol-v5"))]

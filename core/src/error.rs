@@ -124,6 +124,10 @@ pub enum PeerIncompatible {
     Authentication,
     /// It does not offer the compression that was asked for.
     Compression,
+    /// It offers a protocol version and refuses it, as a relay may whose node offers more than it passes
+    /// on; connecting anew helps.
+    #[cfg(any(test, feature = "protocol-v5"))]
+    OfferedVersion,
     /// It does not offer what it did when it was met before; connecting anew helps.
     OfferChanged,
 }
@@ -593,6 +597,10 @@ fn put_phrase(text: &mut String, kind: ErrorKind) {
             }
             PeerIncompatible::Authentication => "the peer wants another way of authentication",
             PeerIncompatible::Compression => "the peer does not offer the compression asked for",
+            #[cfg(any(test, feature = "protocol-v5"))]
+            PeerIncompatible::OfferedVersion => {
+                "the peer refuses a protocol version that it offers"
+            }
             PeerIncompatible::OfferChanged => "the peer offers other extensions than before",
         },
         ErrorKind::Link(error) => return error.put_text(text),

@@ -184,6 +184,7 @@ impl Engine {
             target,
             events: if is_contact { EVENTS } else { &[] },
             version: self.version.current(),
+            may_rise: self.version.may_rise(),
             assumed: self.assumed_offer(owner),
         });
         id

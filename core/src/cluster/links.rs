@@ -137,6 +137,7 @@ impl Engine {
         if self.assumption_failed(id, link.owner, &error) {
             return;
         }
+        self.version.note_offered(&error);
         match link.owner {
             Owner::Contact => {
                 let Some(contact) = &mut self.contact else {

@@ -175,6 +175,8 @@ pub enum Output {
         events: &'static [&'static str],
         /// The protocol version to ask in.
         version: ProtocolVersion,
+        /// Whether STARTUP may be in a newer one that the node offers.
+        may_rise: bool,
         /// What its node offered an earlier session.
         assumed: Option<Offer>,
     },

@@ -249,6 +249,7 @@ impl Single {
                         target,
                         events: &[],
                         version,
+                        may_rise: self.version.may_rise(),
                         assumed,
                     });
                 }

@@ -1,5 +1,7 @@
 //! The protocol version that is asked in, for the whole cluster.
 //!
+//! Nodes may offer a newer one. If one of them refuses what it offers, no offer is taken up any more.
+//!
 //! It steps down when a contact point refuses it, each version once, and what was found counts for
 //! all later connections. Only a node's own words count: one that closes without a word is not
 //! reached.
@@ -16,12 +18,22 @@ use crate::wire::ProtocolVersion;
 pub(super) struct AskedVersion {
     versions: ProtocolVersions,
     current: ProtocolVersion,
+    /// Whether a node may be spoken with in a newer one that it offers.
+    may_rise: bool,
 }
 
 impl AskedVersion {
     pub(super) const fn new(versions: ProtocolVersions) -> Self {
         let current = versions.first();
-        Self { versions, current }
+        Self {
+            versions,
+            current,
+            may_rise: true,
+        }
+    }
+
+    pub(super) const fn may_rise(&self) -> bool {
+        self.may_rise
     }
 
     pub(super) const fn current(&self) -> ProtocolVersion {
@@ -35,6 +47,9 @@ impl AskedVersion {
         asked: ProtocolVersion,
         error: Error,
     ) -> Result<(), Error> {
+        if self.note_offered(&error) {
+            return Ok(());
+        }
         if error.kind() != ErrorKind::PeerIncompatible(PeerIncompatible::ProtocolVersion) {
             return Err(error);
         }
@@ -48,6 +63,18 @@ impl AskedVersion {
             None => return Err(self.no_common_version(&error)),
         }
         Ok(())
+    }
+
+    /// Whether an attempt failed because a version was refused that had been offered. None is taken up
+    /// from then on.
+    pub(super) fn note_offered(&mut self, error: &Error) -> bool {
+        #[cfg(any(test, feature = "protocol-v5"))]
+        if error.kind() == ErrorKind::PeerIncompatible(PeerIncompatible::OfferedVersion) {
+            self.may_rise = false;
+            return true;
+        }
+        let _ = error;
+        false
     }
 
     fn no_common_version(&self, error: &Error) -> Error {

@@ -41,6 +41,8 @@ use super::extensions::{Agreed, Offer, TabletsRouting};
 use crate::error::{Error, ErrorKind, PeerIncompatible, PeerMisbehaved};
 use crate::sync::Local;
 use crate::wire::request::{AuthResponse, Options, Register, RequestBody, Startup};
+#[cfg(any(test, feature = "protocol-v5"))]
+use crate::wire::response::ErrorCode;
 use crate::wire::response::{AuthChallenge, Authenticate, ServerError, Supported};
 use crate::wire::{
     Dialect, EncodeError, Flags, FrameHeader, Opcode, ProtocolVersion, Reader, put_frame,
@@ -156,6 +158,14 @@ impl Negotiation {
             let dialect = Dialect::plain(header.version);
             let error = ServerError::parse(&dialect, &mut body).map_err(|_| malformed())?;
             let is_first = self.expected == Expected::Supported;
+            #[cfg(any(test, feature = "protocol-v5"))]
+            if self.expected == Expected::ReadyOrAuthenticate
+                && self.agreed.version > self.config.version
+                && error.code == ErrorCode::Protocol
+            {
+                let kind = ErrorKind::PeerIncompatible(PeerIncompatible::OfferedVersion);
+                return Err(Error::with_text(kind, error.message));
+            }
             return Err(refused(version, is_first, error));
         }
         if header.version != version {

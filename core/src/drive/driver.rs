@@ -241,6 +241,7 @@ impl<T: Transport> Driver<T> {
                 target,
                 events,
                 version,
+                may_rise,
                 assumed,
             } => {
                 // Settings are told by those that are to hear events: they are opened through the
@@ -252,8 +253,12 @@ impl<T: Transport> Driver<T> {
                     self.teller = Some(id);
                 }
                 let driver_config = self.handshake.driver_config.clone();
+                #[cfg(not(any(test, feature = "protocol-v5")))]
+                let _ = may_rise;
                 let handshake = HandshakeConfig {
                     version,
+                    #[cfg(any(test, feature = "protocol-v5"))]
+                    may_rise: may_rise && self.handshake.may_rise,
                     events: events.to_vec(),
                     driver_config: driver_config.filter(|_| tells),
                     assumed,

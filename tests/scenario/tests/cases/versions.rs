@@ -6,7 +6,7 @@ use messina_core::wire::ProtocolVersion;
 use messina_scenario::frame::OPTIONS;
 use messina_scenario::{Peer, Scene, hex, play_everywhere};
 
-use super::support::{check_works, only_connection};
+use super::support::{check_works, millis, only_connection};
 
 /// PROTOCOL_ERROR in the version that was asked for, and always in version 4.
 const REFUSED_IN_5: &str = "8500000000000000070000000a000178";
@@ -100,6 +100,35 @@ fn a_version_that_was_set_is_not_left() {
             assert!(!scene.is_dialled(1));
         });
     }
+}
+
+/// A relay that logs in for its clients speaks version 4 only, whatever its nodes offer.
+#[test]
+fn an_offered_version_that_is_refused_is_not_taken_up_again() {
+    const REFUSED: &str = "84000000000000002d0000000a0027496e76616c6964206f7220756e737570706f727465642070\
+                           726f746f636f6c2076657273696f6e";
+    play_everywhere(|scene| {
+        let body = offer(&["4/v4", "5/v5"], false);
+        let scene = scene.with_supported(body.clone());
+        async move {
+            let session = scene.start(scene.config());
+            let mut peer = scene.accept(1).await;
+            let startup = peer.startup(&body).await;
+            assert_eq!(startup.version, 5);
+            peer.send(&hex(REFUSED));
+            peer.expect_close().await;
+            for _ in 0..2 {
+                let mut peer = scene.accept(1).await;
+                let startup = peer.startup(&body).await;
+                assert_eq!(startup.version, 4);
+                peer.answer(&startup, "840000000200000000");
+                peer.serving(session.ready()).await.expect("ready");
+                peer.serving(scene.pause(millis(1))).await;
+                check_works(&scene, &session, &mut peer).await;
+                peer.reset();
+            }
+        }
+    });
 }
 
 /// The body of SUPPORTED with these versions, and perhaps a key that ScyllaDB has.
