@@ -21,7 +21,7 @@ use crate::digits::{nonzero, number};
 use crate::error::{ConfigProblem, Error, ErrorKind, quoted};
 use crate::routing::{HostFilter, Policy, PortRange};
 use crate::sync::Shared;
-use crate::target::{Endpoint, Name};
+use crate::target::{Endpoint, Name, name};
 use crate::wire::{Compression, Consistency, ProtocolVersion, SerialConsistency};
 use crate::words::joined;
 
@@ -471,10 +471,8 @@ pub(crate) fn host_endpoint(host: &str, port: u16) -> Option<Endpoint> {
 fn host_name(host: &str, port: u16) -> Option<Endpoint> {
     let valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let is_name = !host.is_empty() && host.bytes().all(valid);
-    is_name.then(|| Endpoint::Name {
-        host: Name::from(host),
-        port,
-    })
+    let host = name(host).filter(|_| is_name)?;
+    Some(Endpoint::Name { host, port })
 }
 
 fn contact_point(text: &str) -> Error {

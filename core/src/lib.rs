@@ -74,6 +74,8 @@ pub const FEATURES: &[&str] = &[
     "lazy-shards",
     #[cfg(feature = "login")]
     "login",
+    #[cfg(feature = "names")]
+    "names",
     #[cfg(feature = "prepare-ahead")]
     "prepare-ahead",
     #[cfg(feature = "shard-pools")]

@@ -7,12 +7,51 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 
 use crate::digits::put_number;
-use crate::sync::Local;
 use crate::time::Instant;
 use crate::words::{put, put_digit};
 
-/// A host name, a Unix socket path or a relay's alias.
-pub type Name = Local<str>;
+/// A host name, a Unix socket path or a relay's alias. Without feature `names` there can be none, so that
+/// what is done with one takes no code.
+#[cfg(any(test, feature = "names"))]
+pub type Name = crate::sync::Local<str>;
+#[cfg(not(any(test, feature = "names")))]
+pub use nameless::Name;
+
+#[cfg(not(any(test, feature = "names")))]
+mod nameless {
+    use core::convert::Infallible;
+    use core::{fmt, ops};
+
+    /// A name, of which there is none without feature `names`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Name(Infallible);
+
+    impl ops::Deref for Name {
+        type Target = str;
+
+        fn deref(&self) -> &str {
+            match self.0 {}
+        }
+    }
+
+    impl fmt::Display for Name {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0 {}
+        }
+    }
+}
+
+/// A name, where there can be one.
+#[cfg(any(test, feature = "names"))]
+pub(crate) fn name(text: &str) -> Option<Name> {
+    Some(Name::from(text))
+}
+
+/// A name, where there can be one.
+#[cfg(not(any(test, feature = "names")))]
+pub(crate) const fn name(_: &str) -> Option<Name> {
+    None
+}
 
 /// Where a link leads.
 #[derive(Debug, PartialEq, Eq)]

@@ -88,6 +88,7 @@ fn no_optional_feature() -> Result<()> {
         "error-texts",
         "keyspaces",
         "login",
+        "names",
         "prepare-ahead",
         "table-ids",
         "topology",

@@ -21,7 +21,7 @@ use crate::routing::{
     KeyspaceConsistency, KeyspaceSpec, LearnedReplica, LearnedTablet, Partitioner,
     ReplicationStrategy, ShardMap, TableSpec, TabletVersion,
 };
-use crate::target::{Endpoint, Name};
+use crate::target::{Endpoint, name};
 use crate::wire::{ParseError, ParseErrorKind, Reader};
 
 /// What an earlier session knew.
@@ -175,11 +175,15 @@ fn parse_endpoint(reader: &mut Reader<'_>) -> Result<Endpoint, ParseError> {
             let address: IpAddr = reader.inet_address("address")?;
             Endpoint::Addr((address, reader.short("port")?).into())
         }
-        ENDPOINT_NAME => Endpoint::Name {
-            host: Name::from(reader.string("host")?),
-            port: reader.short("port")?,
-        },
-        ENDPOINT_LOCAL => Endpoint::Local(Name::from(reader.string("place")?)),
+        code @ ENDPOINT_NAME => {
+            let host = name(reader.string("host")?).ok_or_else(|| unknown(&start, code))?;
+            let port = reader.short("port")?;
+            Endpoint::Name { host, port }
+        }
+        code @ ENDPOINT_LOCAL => {
+            let place = name(reader.string("place")?);
+            Endpoint::Local(place.ok_or_else(|| unknown(&start, code))?)
+        }
         code => return Err(unknown(&start, code)),
     })
 }

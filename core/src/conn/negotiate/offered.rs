@@ -57,6 +57,7 @@ pub(super) fn startup_options<'a>(
     }
     let (offer, tablets) = (&agreed.offer, agreed.tablets);
     if let Some(text) = &config.driver_config
+        && HAS_DRIVER_CONFIG
         && offer.client_options
     {
         put_option(&mut options, key::DRIVER_CONFIG, text);
@@ -83,6 +84,9 @@ pub(super) fn startup_options<'a>(
 fn put_option<'a>(options: &mut Vec<(&'a str, &'a str)>, name: &'a str, value: &'a str) {
     options.push((name, value));
 }
+
+/// Whether sessions of this build tell how they are set.
+const HAS_DRIVER_CONFIG: bool = cfg!(any(test, feature = "driver-config"));
 
 /// The keys of extensions that have no value.
 static EXTENSIONS: [&str; 5] = [

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::future::Future;
+use core::net::Ipv4Addr;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -57,8 +58,8 @@ impl<'d> Transport for TlsTransport<'d> {
             (None, Endpoint::Name { host, .. } | Endpoint::Local(host)) => {
                 Dialed::Name(host.clone())
             }
-            // No certificate is for no one.
-            (None, _) => Dialed::Name(Name::from("")),
+            // No certificate is for nobody's address.
+            (None, _) => Dialed::Address(Ipv4Addr::UNSPECIFIED.into()),
         };
         let deadline = time::tick_at(target.deadline).unwrap_or(Instant::MAX);
         TlsConnecting {
