@@ -7,6 +7,7 @@ pub mod counts;
 pub mod heap;
 pub mod load;
 pub mod ours;
+pub mod row_types;
 pub mod server;
 pub mod tablets;
 pub mod theirs;

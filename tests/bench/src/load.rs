@@ -4,6 +4,7 @@
 //! collects only while `measured_window` runs: the current-thread runtime does all the driver's
 //! work inside it.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -77,19 +78,24 @@ impl Load {
 
     /// Instructions of `requests` requests, under callgrind.
     pub fn instructions(self, program: &Path, contacts: &str, requests: u32) -> Result<u64> {
-        let mut command = Command::new("valgrind");
-        command
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .args(["--collect-atstart=no", "--toggle-collect=*measured_window*"])
-            .arg(program)
-            .args(self.arguments(contacts, requests));
-        let (_, stderr) = output(&mut command)?;
-        let collected = stderr
-            .lines()
-            .find_map(|line| line.split_once("Collected :"))
-            .and_then(|(_, number)| number.trim().parse().ok());
-        collected.with_context(|| format!("callgrind gave no count:\n{stderr}"))
+        instructions(program, &self.arguments(contacts, requests))
     }
+}
+
+/// Instructions that a program takes inside a function named `measured_window`, under callgrind.
+pub fn instructions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<u64> {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(["--collect-atstart=no", "--toggle-collect=*measured_window*"])
+        .arg(program)
+        .args(arguments);
+    let (_, stderr) = output(&mut command)?;
+    let collected = stderr
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))
+        .and_then(|(_, number)| number.trim().parse().ok());
+    collected.with_context(|| format!("callgrind gave no count:\n{stderr}"))
 }
 
 /// The child's side: `driver work in_flight requests contacts`.

@@ -12,20 +12,22 @@
 //! this crate: heap calls must be equal to the hundredth, instructions within three in a hundred. Figures
 //! only go down: `--lower` writes those that are lower now, nothing else.
 //!
+//! `counts` also holds a row that is a struct against one that is a tuple, see `row_types`.
+//!
 //! The server (3 nodes of 4 shards) is a process of its own, so that nothing of it is counted;
 //! every count is taken in a fresh client process on a current-thread runtime. The package is built
 //! alone (`-p`), because a build with others would turn on features that nobody asked for; the
 //! program refuses to count then.
 //!
 //! Not for every day: `serve` is the server (it ends with its standard input), `fill` makes its rows,
-//! `load` is one measured client: run it under any profiler.
+//! `load` is one measured client, `rows` binds or reads rows in memory: run them under any profiler.
 #![expect(clippy::print_stdout, reason = "printing is the point")]
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use messina_bench::heap::Counting;
-use messina_bench::{counts, load, ours, server, tablets, throughput};
+use messina_bench::{counts, load, ours, row_types, server, tablets, throughput};
 
 #[global_allocator]
 static HEAP: Counting = Counting::new();
@@ -54,12 +56,14 @@ fn run(arguments: &[String]) -> Result<()> {
             println!("{}", load::main(rest)?);
             Ok(())
         }
+        ("rows", rest) => row_types::main(rest),
         ("fill", [contacts]) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?
             .block_on(ours::fill(contacts, load::SHAPE)),
         ("counts", []) => {
             no_optional_feature()?;
+            row_types::run(&std::env::current_exe()?, std::io::stdout())?;
             counts::run(&std::env::current_exe()?, false, std::io::stdout())
         }
         ("counts", [lower]) if lower == "--lower" => {
