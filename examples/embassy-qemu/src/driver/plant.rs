@@ -9,7 +9,9 @@ use core::num::NonZeroUsize;
 use core::pin::pin;
 use core::time::Duration;
 
-use messina_core::compact::{Options as StatementOptions, Prepared, Runner, Session, start};
+#[cfg(feature = "full")]
+use messina_core::compact::Options as StatementOptions;
+use messina_core::compact::{Prepared, Runner, Session, start};
 use messina_core::config::Config;
 use messina_core::drive::{Endpoint, Transport};
 use messina_core::error::Error;
@@ -167,17 +169,21 @@ pub(super) enum Step {
 impl Readings {
     #[cfg(feature = "full")]
     pub(super) async fn prepare(session: &Session) -> Result<Self, Error> {
-        Self::prepare_beside(session, 0).await
+        let Self { insert, select } = Self::prepare_beside(session, 0).await?;
+        // Each may be repeated after an error: the same values are written, and reads change nothing.
+        let idempotent = StatementOptions::new().idempotent();
+        Ok(Self {
+            insert: insert.with(idempotent),
+            select: select.with(idempotent),
+        })
     }
 
     /// The same beside so many others, at most nine, that the session holds. In one loop, so that the wait
     /// for an answer stands once in the image.
     pub(super) async fn prepare_beside(session: &Session, others: u8) -> Result<Self, Error> {
-        // Each may be repeated after an error: the same values are written, and reads change nothing.
-        let idempotent = StatementOptions::new().idempotent();
         let mut other = *OTHER;
-        let (mut insert, mut select) = (None, None);
-        for number in 0..others.saturating_add(2) {
+        let mut insert = None;
+        for number in 0.. {
             if let Some(digit) = other.last_mut() {
                 *digit = b'1'.wrapping_add(number);
             }
@@ -187,12 +193,16 @@ impl Readings {
                 _ => SELECT,
             };
             let statement = session.prepare(text).await?;
-            insert = select.replace(statement.with(idempotent));
+            match insert {
+                Some(insert) => {
+                    let select = statement;
+                    return Ok(Self { insert, select });
+                }
+                None if number == others => insert = Some(statement),
+                None => {}
+            }
         }
-        match (insert, select) {
-            (Some(insert), Some(select)) => Ok(Self { insert, select }),
-            _ => Err(Error::bug("two statements at least")),
-        }
+        Err(Error::bug("there are not so many numbers"))
     }
 
     #[cfg(feature = "full")]
