@@ -217,8 +217,7 @@ mod imp {
     pub(super) type Lock<T> = RefCell<T>;
     pub(super) type Cell<T> = RefCell<Shared<T>>;
 
-    // Never `None`, so that no code is made for it; what else has to be done stands once.
-    #[inline(never)]
+    // Never `None`, so that no code is made for it.
     pub(super) fn lock<T>(lock: &Lock<T>) -> Option<RefMut<'_, T>> {
         Some(lock.borrow_mut())
     }
