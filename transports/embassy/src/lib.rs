@@ -48,6 +48,12 @@
 //!
 //! Links are encrypted by the module `tls` (feature `tls`).
 //!
+//! # Small images
+//!
+//! All features but `ipv6` and `tls` are on by default. Without any, `topology` and `shard-pools` are a
+//! driver with prepared writes and reads, shards, tablets and leaders; `Cargo.toml` says of each further
+//! feature what it adds. `examples/embassy-qemu` counts the bytes.
+//!
 //! With embassy's integrated timer queue only wakers of its own executor may wait for a timer, so
 //! tasks of the driver must be polled with the context of the embassy task that holds them, or the
 //! firmware enables one of embassy-time's `generic-queue-*` features.
