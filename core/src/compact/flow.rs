@@ -24,8 +24,12 @@ pub(super) struct Flow {
 
 #[cfg(any(test, feature = "streams"))]
 type Possible = ();
+#[cfg(any(test, feature = "streams"))]
+const POSSIBLE: Option<Possible> = Some(());
 #[cfg(not(any(test, feature = "streams")))]
 type Possible = core::convert::Infallible;
+#[cfg(not(any(test, feature = "streams")))]
+const POSSIBLE: Option<Possible> = None;
 
 /// Where the window is that the reader finds rows in.
 #[derive(Default)]
@@ -58,8 +62,7 @@ impl Window {
 }
 
 impl Flow {
-    #[cfg(any(test, feature = "streams"))]
-    pub(super) const fn begin() -> Option<Self> {
+    pub(super) fn begin() -> Option<Self> {
         Some(Self {
             header: None,
             piece: None,
@@ -67,13 +70,8 @@ impl Flow {
             is_unread: false,
             is_stalled: false,
             end: None,
-            _possible: (),
+            _possible: POSSIBLE?,
         })
-    }
-
-    #[cfg(not(any(test, feature = "streams")))]
-    pub(super) const fn begin() -> Option<Self> {
-        None
     }
 
     /// Whether the reader waits for bytes.
@@ -81,8 +79,8 @@ impl Flow {
         matches!(self.window, Window::Waiting(_)) && self.piece.is_none()
     }
 
-    #[cfg(any(test, feature = "streams"))]
     /// The next part, and the window with it; or the window is taken.
+    #[cfg(any(test, feature = "streams"))]
     pub(super) fn next(&mut self, window: &mut BytesMut) -> Option<Result<Next, Error>> {
         let is_filled = matches!(self.window, Window::Filled(_));
         let next = if let Some((flags, len)) = self.header.take() {

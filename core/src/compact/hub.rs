@@ -12,9 +12,9 @@ use bytes::BytesMut;
 use super::binding::Binder;
 use super::desk::{Desk, Held, Outcome, Stage};
 use super::ending::session_closed;
-#[cfg(any(test, feature = "streams"))]
-use super::flow::Next;
 use super::machine::{Machine, NONE};
+#[cfg(any(test, feature = "streams"))]
+use super::{desk::Seat, flow::Next};
 use crate::config::Config;
 use crate::drive::Clock;
 use crate::error::{ApiMisuse, Error, ErrorKind};
@@ -144,9 +144,9 @@ impl Hub {
         }
     }
 
-    #[cfg(any(test, feature = "streams"))]
     /// The next part of a streamed result; the one before was used up. While there is none the window
     /// is with the hub, to be read into.
+    #[cfg(any(test, feature = "streams"))]
     #[inline(never)]
     pub(super) fn poll_flow(
         &self,
@@ -156,7 +156,7 @@ impl Hub {
     ) -> Poll<Result<Next, Error>> {
         let waker = cx.waker().clone();
         let looked = self.with(|state| {
-            let Some(super::desk::Seat {
+            let Some(Seat {
                 stage: Stage::Flowing(flow),
                 waker: known,
                 ..
