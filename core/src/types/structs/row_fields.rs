@@ -215,16 +215,11 @@ impl<'c, 'a> DenseCells<'c, 'a> {
     #[inline]
     pub fn take_or_default<T: DecodeValue<'a> + Default>(
         &mut self,
-        _: usize,
+        field: usize,
         name: &'static str,
     ) -> Result<T, RowError> {
-        let Some((index, column, cell)) = self.next_cell() else {
-            return Err(self.cut_short());
-        };
-        if cell.is_none() {
-            return Ok(T::default());
-        }
-        T::decode(&column.ty, cell).map_err(|error| field_error(index, column, name, error))
+        self.take::<Option<T>>(field, name)
+            .map(Option::unwrap_or_default)
     }
 
     #[inline(always)]
@@ -350,11 +345,8 @@ impl<'c, 'a, const N: usize> FieldCells<'c, 'a, N> {
         field: usize,
         name: &'static str,
     ) -> Result<T, RowError> {
-        let (index, column, cell) = self.cell(field)?;
-        if cell.is_none() {
-            return Ok(T::default());
-        }
-        T::decode(&column.ty, cell).map_err(|error| field_error(index, column, name, error))
+        self.take::<Option<T>>(field, name)
+            .map(Option::unwrap_or_default)
     }
 }
 
