@@ -86,6 +86,12 @@ fn without_std(context: &Context) -> Outcome {
             "messina-core",
         ])
         .run_tests()?;
+    // What has no optional feature, which unit tests all have.
+    context
+        .cargo(["test", "--locked", "-p", "messina-core"])
+        .args(["--no-default-features", "--features", "topology"])
+        .args(["--test", "small_images"])
+        .run_tests()?;
     // Scenarios over the same backend; `--workspace` has run them over the other one.
     let scenarios = [
         "test",

@@ -16,7 +16,7 @@ use crate::gather::Gather;
 use crate::wire::{
     ConsistencyCode, Dialect, ParseError, ParseErrorKind, ProtocolVersion, Reader, StringList,
 };
-use crate::words::{HAS_TEXTS, boxed, boxed_bytes, place, put};
+use crate::words::{boxed, boxed_bytes, place, put};
 
 /// The ERROR response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +122,6 @@ const fn len_min(code: ErrorCode) -> usize {
 #[inline(never)]
 fn text(mut bytes: &[u8]) -> Box<str> {
     let mut text = String::new();
-    if !HAS_TEXTS {
-        return text.into_boxed_str();
-    }
     loop {
         let error = match core::str::from_utf8(bytes) {
             Ok(rest) => {
